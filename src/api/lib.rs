@@ -1,0 +1,15 @@
+//! Wire types that every room shares: keys, objects, conditions, and the documents that plinth reads and writes.
+//!
+//! This room never decides anything. It knows how a document looks, not what it means.
+
+pub mod condition;
+pub mod delivery;
+pub mod key;
+pub mod lock;
+pub mod object;
+pub mod platform;
+pub mod rgd;
+
+pub use condition::{Condition, ConditionStatus};
+pub use key::{ClusterKey, GroupKind, GroupVersionKind, ObjectKey};
+pub use object::Object;

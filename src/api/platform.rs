@@ -1,0 +1,95 @@
+//! Platform (`plinth.dev/v1alpha1`): what is wanted, as one object or one file (contracts 20).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Group of plinth's own kinds.
+pub const GROUP: &str = "plinth.dev";
+/// Their version.
+pub const VERSION: &str = "v1alpha1";
+
+/// `spec` of a Platform.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PlatformSpec {
+    /// The channel and where it is.
+    pub source: PlatformSource,
+    /// Which distribution of the channel, where it holds several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<DistributionChoice>,
+    /// Version range per component name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub select: BTreeMap<String, String>,
+    /// Merged over the distribution's `instance.yaml`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub values: Map<String, Value>,
+    /// Signature policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyPolicy>,
+    /// When and how far to upgrade.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<UpgradePolicy>,
+    /// Whether Artifact objects are kept.
+    #[serde(default)]
+    pub artifacts: bool,
+    /// Stops the loop for this platform.
+    #[serde(default)]
+    pub suspend: bool,
+}
+
+/// The channel and where it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PlatformSource {
+    /// A SOURCE without version, or a component name where `repositories` are given.
+    pub channel: String,
+    /// Version or range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Repositories in order of preference, as text or OCM repository specification.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<Value>,
+    /// A Secret with credentials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_ref: Option<crate::delivery::NamespacedRef>,
+    /// PEM of further certificate authorities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+}
+
+/// Which distribution of a channel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DistributionChoice {
+    /// Component name, or its last segment.
+    pub name: String,
+    /// Version or range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Signature policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyPolicy {
+    /// `required`, `if-signed` or `off`.
+    #[serde(default)]
+    pub policy: String,
+    /// Keys, by signature name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<Value>,
+}
+
+/// When and how far to upgrade.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpgradePolicy {
+    /// `Manual`, `Patch` or `Minor`.
+    #[serde(default)]
+    pub policy: String,
+    /// When upgrades may start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+}

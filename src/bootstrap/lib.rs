@@ -1,0 +1,1 @@
+//! The use case: plan, stages, deferral, preflight, runner.

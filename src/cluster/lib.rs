@@ -1,0 +1,1 @@
+//! API servers: access, discovery, apply, watch.

@@ -1,0 +1,1 @@
+//! The expression language: parse, check, evaluate, with kro's environment.

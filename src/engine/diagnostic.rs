@@ -1,0 +1,78 @@
+//! What is wrong with a document, said so that its author can mend it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A place in a source text; both numbers start at 1, columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Location {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+}
+
+/// Whether a finding stops a document from being used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The document is refused.
+    #[default]
+    Error,
+    /// The document is used as it is.
+    Warning,
+}
+
+/// One finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnostic {
+    /// Where in the document: dotted, as in `spec.resources[2].template.spec.replicas`.
+    pub path: String,
+    /// What is wrong: lower case, no full stop. Where kro says it, kro's words (users search for them).
+    pub message: String,
+    /// Error or warning.
+    #[serde(default)]
+    pub severity: Severity,
+    /// Place in the source text, where the document came from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// The expression, and the character offset in it, where an expression is at fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expression: Option<(String, usize)>,
+    /// The next step: "did you mean …".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error at `path`.
+    pub fn error(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), ..Self::default() }
+    }
+
+    /// The same finding with a hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Prints `line:column path: message (hint)`, leaving out what is not known.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Location { line, column }) = self.location {
+            write!(f, "{line}:{column} ")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! From a definition to an immutable graph: Active, Deferred or Invalid.

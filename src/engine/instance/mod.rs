@@ -1,0 +1,1 @@
+//! What an instance needs next: observed state in, actions and verdicts out.

@@ -1,0 +1,18 @@
+//! The pure core: from a ResourceGraphDefinition and what was observed to what is to be done next.
+//!
+//! Invariant: nothing in here touches a network, a file, the environment, a clock or a runtime. What comes from outside
+//! comes in as data or through a port ([`ports`]); the same code runs in the controller, in a rehearsal and in tests.
+
+pub mod cel;
+pub mod diagnostic;
+pub mod graph;
+pub mod health;
+pub mod instance;
+pub mod naming;
+pub mod ports;
+pub mod schema;
+pub mod simpleschema;
+pub mod template;
+pub mod yaml;
+
+pub use diagnostic::{Diagnostic, Location};

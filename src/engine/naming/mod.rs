@@ -1,0 +1,1 @@
+//! Names that plinth derives: plurals, ApplySet ids, ControlPlane namespaces.

@@ -1,0 +1,139 @@
+//! The doors of the core: traits whose adapters live in other rooms, and plain data in and out.
+//!
+//! Layered behaviour (labels, owner, dry run, recording, retry) is a decorator that wraps an [`Applier`], never a flag.
+
+use std::{future::Future, pin::Pin};
+
+use plinth_api::{GroupVersionKind, Object, ObjectKey};
+use thiserror::Error;
+
+/// What an asynchronous port method answers with.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Server-side apply of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apply {
+    /// Where and what.
+    pub key: ObjectKey,
+    /// The fields that the manager owns, `apiVersion`, `kind` and `metadata.name` included.
+    pub object: Object,
+    /// Field manager.
+    pub manager: String,
+    /// Takes fields from other managers.
+    pub force: bool,
+    /// `status` to write the status subresource.
+    pub subresource: Option<&'static str>,
+}
+
+/// Deletion of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    /// Where and what.
+    pub key: ObjectKey,
+    /// Refuses another object of the same name.
+    pub uid: Option<String>,
+}
+
+/// Writes objects.
+pub trait Applier: Send + Sync {
+    /// Applies and answers with the object as the server holds it now.
+    fn apply<'a>(&'a self, request: &'a Apply) -> Answer<'a, Result<Object, WriteError>>;
+
+    /// Asks for deletion; an object that is already gone is no error.
+    fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>>;
+}
+
+/// Reads objects.
+pub trait Reader: Send + Sync {
+    /// One object, `None` where it does not exist.
+    fn get<'a>(&'a self, key: &'a ObjectKey) -> Answer<'a, Result<Option<Object>, ReadError>>;
+
+    /// All objects of a kind, in one namespace or all, that match a label selector (Kubernetes' text form).
+    fn list<'a>(&'a self, query: &'a Query) -> Answer<'a, Result<Vec<Object>, ReadError>>;
+}
+
+/// Which objects to list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Query {
+    /// The API server.
+    pub cluster: plinth_api::ClusterKey,
+    /// The kind.
+    pub gvk: GroupVersionKind,
+    /// One namespace, or all of them.
+    pub namespace: Option<String>,
+    /// Label selector in Kubernetes' text form, empty for all.
+    pub selector: String,
+}
+
+/// Why a write was not done. Expected answers of an API server are variants; the caller decides by them, never by text.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// The kind is not served (yet).
+    #[error("{0} is not served")]
+    NotServed(GroupVersionKind),
+    /// Another field manager owns a field, or the resource version moved.
+    #[error("{key} is in conflict: {message}")]
+    Conflict {
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
+    /// The identity may not do this.
+    #[error("{verb} {resource} is not permitted{}", .namespace.as_ref().map(|ns| format!(" in namespace {ns}")).unwrap_or_default())]
+    Forbidden {
+        /// Missing verb.
+        verb: String,
+        /// `plural.group`.
+        resource: String,
+        /// Namespace, where the object has one.
+        namespace: Option<String>,
+        /// The server's words.
+        message: String,
+    },
+    /// The server refuses the object; trying again does not help.
+    #[error("{key} is refused: {message}")]
+    Invalid {
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
+    /// The namespace (or the object of a status write) does not exist.
+    #[error("{key}: {message}")]
+    NotFound {
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
+    /// The server could not be asked or failed; trying again may help.
+    #[error("{key}: the API server did not answer: {message}")]
+    Unavailable {
+        /// The object.
+        key: ObjectKey,
+        /// What happened.
+        message: String,
+    },
+}
+
+/// Why a read failed; a missing object is an answer, not an error.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// The kind is not served (yet).
+    #[error("{0} is not served")]
+    NotServed(GroupVersionKind),
+    /// The identity may not read this.
+    #[error("{verb} {resource} is not permitted: {message}")]
+    Forbidden {
+        /// Missing verb.
+        verb: String,
+        /// `plural.group`.
+        resource: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The server could not be asked or failed; trying again may help.
+    #[error("the API server did not answer: {0}")]
+    Unavailable(String),
+}

@@ -1,0 +1,1 @@
+//! Structural schemas: reading, walking, comparing, and the CRD of a graph.

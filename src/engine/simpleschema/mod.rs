@@ -1,0 +1,1 @@
+//! kro's SimpleSchema: from short type strings to a structural schema.

@@ -1,0 +1,1 @@
+//! Expressions in strings: scanner, standalone and embedded forms, paths.

@@ -1,0 +1,1 @@
+//! YAML as Kubernetes reads it, with the place of every value.

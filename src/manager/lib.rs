@@ -1,0 +1,1 @@
+//! The generic parts of a controller.

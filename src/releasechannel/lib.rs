@@ -1,0 +1,1 @@
+//! Release channels: everything of OCM that a consumer needs.

@@ -1,0 +1,1 @@
+//! What a run is: events, plan, state, journal.

@@ -1,0 +1,1 @@
+//! Holds `cargo metadata` against the table in ARCHITECTURE.md.

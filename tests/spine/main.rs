@@ -1,0 +1,1 @@
+//! From a release channel to a running platform, on a real API server.
