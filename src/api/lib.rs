@@ -2,7 +2,10 @@
 //!
 //! This room never decides anything. It knows how a document looks, not what it means.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests may unwrap"))]
+
 pub mod condition;
+pub mod crds;
 pub mod delivery;
 pub mod key;
 pub mod lock;
