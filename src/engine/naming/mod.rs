@@ -1,1 +1,12 @@
-//! Names that plinth derives: plurals, ApplySet ids, ControlPlane namespaces.
+//! Names: plurals, ApplySets, label values, namespaces; and the keys that kro gives its objects.
+
+mod applyset;
+mod control_plane;
+mod inflector;
+pub mod keys;
+mod label;
+
+pub use applyset::{applyset_id, inventory_hash};
+pub use control_plane::{ADR_PREFIX, DEFAULT_PREFIX, control_plane_namespace};
+pub use inflector::plural;
+pub use label::label_value;

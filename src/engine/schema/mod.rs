@@ -1,1 +1,19 @@
-//! Structural schemas: reading, walking, comparing, and the CRD of a graph.
+//! What objects of a kind look like: structural OpenAPI v3, as CRDs and API servers publish it.
+//!
+//! Invariant: a [`Schema`] holds no `$ref`; [`openapi`] inlines references under bounds. Sub-schemas are shared (`Arc`), so
+//! that a definition inlined in many places exists once.
+
+pub mod compat;
+pub mod crd;
+mod lookup;
+pub mod openapi;
+mod source;
+mod structural;
+mod types;
+mod validate;
+
+pub use lookup::{Found, Segment, segments};
+pub use source::{KindInfo, Lookup, SchemaMap, SchemaSource};
+pub use structural::{apply_defaults, prune};
+pub use types::{Additional, Schema, ValidationRule};
+pub use validate::validate;
