@@ -1,1 +1,5 @@
-//! Judges health in the words of the field and explains it to the root cause.
+//! Judges objects in the words of the field, and explains a verdict by its root cause.
+
+mod verdict;
+
+pub use verdict::{Cause, Explanation, Health, Verdict};

@@ -1,1 +1,11 @@
-//! What an instance needs next: observed state in, actions and verdicts out.
+//! Drives one instance: given what was observed, says what is to be done next. Pure and level-triggered.
+//!
+//! The shell calls [`decide`], executes the actions, puts the answers into the [`Observation`] and calls again until the
+//! decision has no actions. Nothing is remembered here; what was applied is part of the observation, so that a journal can
+//! seed it.
+
+mod decision;
+mod observation;
+
+pub use decision::{Action, Decision, InstanceState, NodeState, NodeVerdict, WaitsFor, Watch};
+pub use observation::{Applied, Failure, Observation};

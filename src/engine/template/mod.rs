@@ -1,1 +1,1 @@
-//! Expressions in strings: scanner, standalone and embedded forms, paths.
+//! Expressions inside strings, and templates made of them.

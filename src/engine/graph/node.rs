@@ -1,0 +1,110 @@
+//! The graph that instances run by.
+
+use plinth_api::{GroupVersionKind, Object};
+
+use super::Missing;
+use crate::Diagnostic;
+
+/// A compiled definition. Immutable; share it as `Arc<Graph>`.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// `metadata.name` of the definition.
+    pub name: String,
+    /// `metadata.uid` of the definition.
+    pub uid: String,
+    /// Group of the definition's own kind.
+    pub group: String,
+    /// The kind that instances have.
+    pub instance: InstanceKind,
+    /// The generated CRD, complete with labels.
+    pub crd: Object,
+    /// The nodes in topological order; where several could come next, the one listed first does.
+    pub nodes: Vec<Node>,
+    /// Nodes that are deferred.
+    pub missing: Vec<Missing>,
+    /// Findings that do not stop the graph from being used.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Graph {
+    /// A node by its id.
+    pub fn node(&self, id: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// Ids in topological order, as `status.topologicalOrder` shows them.
+    pub fn order(&self) -> Vec<&str> {
+        self.nodes.iter().map(|node| node.id.as_str()).collect()
+    }
+}
+
+/// The kind that a graph defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceKind {
+    /// Group, version, kind.
+    pub gvk: GroupVersionKind,
+    /// Plural name, the resource in URLs.
+    pub plural: String,
+    /// Whether instances are namespaced.
+    pub namespaced: bool,
+}
+
+/// One node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The id, unique in its graph.
+    pub id: String,
+    /// Position in `spec.resources`.
+    pub position: usize,
+    /// What kind of node it is.
+    pub kind: NodeKind,
+    /// The objects' type.
+    pub gvk: GroupVersionKind,
+    /// Whether the objects are namespaced; `None` where deferred.
+    pub namespaced: Option<bool>,
+    /// The plane the objects live on.
+    pub plane: Plane,
+    /// Ids of the nodes it reads, sorted.
+    pub dependencies: Vec<String>,
+    /// Deletion wave (kro.md 14): the highest is deleted first, 1 last.
+    pub apply_order: usize,
+}
+
+impl Node {
+    /// Whether the node's kind is not served yet.
+    pub fn is_deferred(&self) -> bool {
+        self.namespaced.is_none()
+    }
+}
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// One object that the graph makes.
+    Template,
+    /// Objects made from lists (`forEach`).
+    Collection,
+    /// One object that somebody else makes.
+    External,
+    /// Objects that somebody else makes, by label selector.
+    ExternalSelector,
+}
+
+impl NodeKind {
+    /// Whether the graph writes the node's objects.
+    pub fn is_owned(self) -> bool {
+        matches!(self, Self::Template | Self::Collection)
+    }
+}
+
+/// The role of the cluster that a child lives on (design.md section 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Plane {
+    /// The platform cluster; the only one without kcp.
+    #[default]
+    Host,
+    /// The consumer's workspace, where the instance is.
+    Consumer,
+    /// The provider's workspace, where the definition is.
+    Provider,
+}
