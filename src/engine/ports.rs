@@ -2,8 +2,9 @@
 //!
 //! Layered behaviour (labels, owner, dry run, recording, retry) is a decorator that wraps an [`Applier`], never a flag.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, time::Duration};
 
+use jiff::Timestamp;
 use plinth_api::{GroupVersionKind, Object, ObjectKey};
 use thiserror::Error;
 
@@ -50,6 +51,15 @@ pub trait Reader: Send + Sync {
 
     /// All objects of a kind, in one namespace or all, that match a label selector (Kubernetes' text form).
     fn list<'a>(&'a self, query: &'a Query) -> Answer<'a, Result<Vec<Object>, ReadError>>;
+}
+
+/// Time, so that tests and simulations can step it (contracts 23).
+pub trait Clock: Send + Sync {
+    /// The time of day.
+    fn now(&self) -> Timestamp;
+
+    /// Resolves once `now` has moved on by `duration`.
+    fn sleep(&self, duration: Duration) -> Answer<'static, ()>;
 }
 
 /// Which objects to list.
