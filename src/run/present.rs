@@ -1,0 +1,1 @@
+//! Presenters: pure functions from events to text.

@@ -1,0 +1,196 @@
+//! The one reducer.
+
+use jiff::{SignedDuration, Timestamp};
+use plinth_api::GroupVersionKind;
+
+use super::{Applied, Check, Finished, MAX_WARNINGS, Retrying, RunState, StageState, SubjectState, Warned};
+use crate::{
+    event::{Event, EventKind},
+    health::Health,
+    plan::Action,
+    subject::{RunId, Subject},
+};
+
+impl RunState {
+    /// Takes one event. One that was taken already (same run, number not higher) changes nothing, so that a stream may repeat.
+    pub fn fold(&mut self, event: &Event) {
+        if self.run.as_ref() != Some(&event.run) {
+            self.begin(&event.run, event.at);
+        } else if event.seq <= self.seq {
+            return;
+        }
+        self.seq = event.seq;
+        self.now = Some(event.at);
+        if !matches!(event.kind, EventKind::Heartbeat { .. } | EventKind::Retry { .. }) {
+            self.changed = Some(event.at);
+        }
+        self.take(&event.kind, event.at);
+    }
+
+    /// Whether an event would say again what is known: the same verdict, the same deferral, a kind that is served already.
+    pub fn is_echo(&self, kind: &EventKind) -> bool {
+        match kind {
+            EventKind::HealthChanged { subject, health, reason, message, causes } => {
+                self.subjects.get(&subject.key).is_some_and(|known| {
+                    known.health == Some(*health)
+                        && known.reason == *reason
+                        && known.message == *message
+                        && known.causes == *causes
+                        && (known.subject == *subject || known.subject.parent.is_some() && subject.parent.is_none())
+                })
+            }
+            EventKind::ChangeDeferred { subject, missing, .. } => {
+                self.subjects.get(&subject.key).is_some_and(|known| !missing.is_empty() && known.missing == *missing)
+            }
+            EventKind::SchemaServed { gvk } => self.served.contains(gvk),
+            _ => false,
+        }
+    }
+
+    /// A new run in the same journal: what was proven stays, everything else is this run's.
+    fn begin(&mut self, run: &RunId, at: Timestamp) {
+        let earlier = std::mem::take(self);
+        self.run = Some(run.clone());
+        self.started = Some(at);
+        self.cluster = earlier.cluster;
+        self.applied = earlier.applied;
+    }
+
+    fn take(&mut self, kind: &EventKind, at: Timestamp) {
+        match kind {
+            EventKind::RunStarted { verb, platform, source, cluster, resumed } => {
+                self.verb = Some(*verb);
+                self.platform.clone_from(platform);
+                self.source.clone_from(source);
+                self.resumed.clone_from(resumed);
+                if cluster.is_some() && *cluster != self.cluster {
+                    // Another cluster: what was proven for the old one proves nothing here.
+                    self.applied.clear();
+                    self.cluster.clone_from(cluster);
+                }
+            }
+            EventKind::Resolved { root, components } => {
+                self.root = Some(root.clone());
+                self.components.clone_from(components);
+            }
+            EventKind::CheckFinished { id, verdict, message, hint } => {
+                self.check(Check { id: id.clone(), verdict: *verdict, message: message.clone(), hint: hint.clone() });
+            }
+            EventKind::Planned { plan } => self.plan = Some(plan.clone()),
+            EventKind::Approved { by } => self.approved = Some(by.clone()),
+            EventKind::StageStarted { stage, title } => {
+                let state = StageState { title: title.clone(), started: at, finished: None, outcome: None };
+                self.stages.insert(*stage, state);
+            }
+            EventKind::StageFinished { stage, outcome } => {
+                if let Some(stage) = self.stages.get_mut(stage) {
+                    (stage.finished, stage.outcome) = (Some(at), Some(*outcome));
+                }
+            }
+            EventKind::ChangeApplied { subject, action, digest, generation, uid } => {
+                let applied = Applied { digest: digest.clone(), generation: *generation, uid: uid.clone() };
+                self.applied(subject, *action, applied, at);
+            }
+            EventKind::ChangeSkipped { subject, reason } => {
+                let known = self.subject(subject, at);
+                known.skipped = Some(reason.clone());
+                known.missing.clear();
+                known.action.get_or_insert(Action::Skip);
+            }
+            EventKind::ChangeDeferred { subject, missing, expected_from } => {
+                let known = self.subject(subject, at);
+                known.missing.clone_from(missing);
+                known.expected_from.clone_from(expected_from);
+                known.action.get_or_insert(Action::Defer);
+            }
+            EventKind::SchemaServed { gvk } => self.schema_served(gvk),
+            EventKind::HealthChanged { subject, health, reason, message, causes } => {
+                let known = self.subject(subject, at);
+                if known.health != Some(*health) {
+                    (known.health, known.since) = (Some(*health), at);
+                }
+                known.reason.clone_from(reason);
+                known.message.clone_from(message);
+                known.causes.clone_from(causes);
+                if *health == Health::NotFound {
+                    self.applied.remove(&subject.key);
+                }
+            }
+            EventKind::Retry { what, message, attempt, next_in_ms } => {
+                let wait = SignedDuration::from_millis(i64::try_from(*next_in_ms).unwrap_or(i64::MAX));
+                let next = at.checked_add(wait).unwrap_or(Timestamp::MAX);
+                self.retries.insert(what.clone(), Retrying { message: message.clone(), attempt: *attempt, next });
+            }
+            EventKind::Heartbeat { .. } => {}
+            EventKind::Warning { subject, reason, message } => {
+                self.warned(Warned { subject: subject.clone(), reason: reason.clone(), message: message.clone() });
+            }
+            EventKind::RunFinished { outcome, message, hint } => {
+                self.retries.clear();
+                self.finished = Some(Finished { outcome: *outcome, message: message.clone(), hint: hint.clone() });
+            }
+        }
+    }
+
+    fn check(&mut self, check: Check) {
+        match self.checks.iter_mut().find(|known| known.id == check.id) {
+            Some(known) => *known = check,
+            None => self.checks.push(check),
+        }
+    }
+
+    fn applied(&mut self, subject: &Subject, action: Action, applied: Applied, at: Timestamp) {
+        if action == Action::Delete {
+            self.applied.remove(&subject.key);
+        } else {
+            self.applied.insert(subject.key.clone(), applied);
+        }
+        let known = self.subject(subject, at);
+        known.missing.clear();
+        known.skipped = None;
+        if !(known.action == Some(Action::Create) && action == Action::Configure) {
+            known.action = Some(action);
+        }
+    }
+
+    fn schema_served(&mut self, gvk: &GroupVersionKind) {
+        self.served.insert(gvk.clone());
+        for known in self.subjects.values_mut() {
+            known.missing.retain(|missing| missing != gvk);
+        }
+    }
+
+    fn warned(&mut self, warning: Warned) {
+        self.warning_count += 1;
+        if self.warnings.len() == MAX_WARNINGS {
+            self.warnings.remove(0);
+        }
+        self.warnings.push(warning);
+    }
+
+    /// The object's state, made where it is new. A place in a graph that is known is never forgotten.
+    fn subject(&mut self, subject: &Subject, at: Timestamp) -> &mut SubjectState {
+        let known = self.subjects.entry(subject.key.clone()).or_insert_with(|| SubjectState::new(subject.clone(), at));
+        if subject.parent.is_some() {
+            known.subject = subject.clone();
+        }
+        known
+    }
+}
+
+impl SubjectState {
+    fn new(subject: Subject, at: Timestamp) -> Self {
+        Self {
+            subject,
+            action: None,
+            skipped: None,
+            missing: Vec::new(),
+            expected_from: None,
+            health: None,
+            reason: String::new(),
+            message: String::new(),
+            causes: Vec::new(),
+            since: at,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Counts and waits, read off a state. Every presenter takes them from here, so that they agree.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{RunState, SubjectState};
+use crate::{
+    duration,
+    event::{EventKind, LongWait},
+    health::Health,
+    outcome::Outcome,
+    plan::Action,
+};
+
+/// How many waits a heartbeat names.
+const LONGEST: usize = 3;
+
+/// Counts of objects in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Objects that did not exist and were written.
+    pub created: usize,
+    /// Objects that existed and were written.
+    pub configured: usize,
+    /// Objects that needed no write.
+    pub skipped: usize,
+    /// Objects that were deleted.
+    pub deleted: usize,
+    /// Objects that still wait for a kind.
+    pub deferred: usize,
+    /// Objects that were judged.
+    pub total: usize,
+    /// Of these, ready.
+    pub ready: usize,
+    /// Of these, failed.
+    pub failed: usize,
+    /// Warnings.
+    pub warnings: usize,
+}
+
+impl RunState {
+    /// Counts of objects.
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary { warnings: self.warning_count, ..Summary::default() };
+        for known in self.subjects.values() {
+            summary.count(known);
+        }
+        summary
+    }
+
+    /// How long the run took, or has taken up to its newest event.
+    pub fn elapsed(&self) -> SignedDuration {
+        match (self.started, self.now) {
+            (Some(started), Some(now)) => now.duration_since(started),
+            _ => SignedDuration::ZERO,
+        }
+    }
+
+    /// Objects that are not ready and were expected to be, longest wait first.
+    pub fn waits(&self, now: Timestamp) -> Vec<LongWait> {
+        let mut waits: Vec<LongWait> = self.subjects.values().filter_map(|known| known.wait(now)).collect();
+        waits.sort_by(|a, b| b.for_ms.cmp(&a.for_ms).then_with(|| a.subject.cmp(&b.subject)));
+        waits
+    }
+
+    /// What to say when nothing changed for a while.
+    pub fn heartbeat(&self, now: Timestamp) -> EventKind {
+        let summary = self.summary();
+        let mut longest = self.waits(now);
+        longest.truncate(LONGEST);
+        EventKind::Heartbeat { stage: self.stage(), ready: summary.ready, total: summary.total, longest }
+    }
+
+    /// How long a stage took; `None` while it goes on.
+    pub fn stage_duration(&self, stage: crate::StageId) -> Option<SignedDuration> {
+        let stage = self.stages.get(&stage)?;
+        Some(stage.finished?.duration_since(stage.started))
+    }
+
+    /// The outcome; a run that stopped without saying so was interrupted.
+    pub fn outcome_of_replay(&self) -> Outcome {
+        self.finished.as_ref().map_or(Outcome::Interrupted, |finished| finished.outcome)
+    }
+}
+
+impl Summary {
+    fn count(&mut self, known: &SubjectState) {
+        match known.action {
+            Some(Action::Create) => self.created += 1,
+            Some(Action::Configure) => self.configured += 1,
+            Some(Action::Skip | Action::Unchanged) => self.skipped += 1,
+            Some(Action::Delete) => self.deleted += 1,
+            Some(Action::Defer) | None => {}
+        }
+        self.deferred += usize::from(!known.missing.is_empty());
+        if known.action == Some(Action::Delete) {
+            return;
+        }
+        self.total += usize::from(known.health.is_some());
+        self.ready += usize::from(known.health == Some(Health::Current));
+        self.failed += usize::from(known.health == Some(Health::Failed));
+    }
+}
+
+impl SubjectState {
+    fn wait(&self, now: Timestamp) -> Option<LongWait> {
+        let health = self.health.filter(|health| *health != Health::Current)?;
+        if health == Health::NotFound && self.action == Some(Action::Delete) {
+            return None;
+        }
+        Some(LongWait {
+            subject: self.subject.clone(),
+            health,
+            message: self.why(),
+            for_ms: duration::millis(now.duration_since(self.since)),
+        })
+    }
+
+    /// Reason and message in one; the root cause where there is a chain.
+    pub fn why(&self) -> String {
+        let (reason, message) = match self.causes.last() {
+            Some(root) => (&root.reason, &root.message),
+            None => (&self.reason, &self.message),
+        };
+        match (reason.is_empty(), message.is_empty()) {
+            (false, false) => format!("{reason}: {message}"),
+            (true, _) => message.clone(),
+            (_, true) => reason.clone(),
+        }
+    }
+}
