@@ -5,6 +5,7 @@
 
 mod compiled;
 mod definition;
+mod document;
 mod node;
 mod rendered;
 

@@ -36,6 +36,33 @@ pub struct Verdict {
     pub observed_generation: Option<i64>,
 }
 
+impl Verdict {
+    /// A verdict without a generation.
+    pub fn new(health: Health, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { health, reason: reason.into(), message: message.into(), observed_generation: None }
+    }
+
+    /// The verdict on an object that is not there.
+    pub fn not_found() -> Self {
+        Self::new(Health::NotFound, "NotFound", "it does not exist")
+    }
+}
+
+impl Health {
+    /// How much it asks for attention: the root cause is looked for in this order. `Current` asks for none.
+    pub(super) fn urgency(self) -> u8 {
+        match self {
+            Self::Current => 0,
+            Self::Unknown => 1,
+            Self::Waiting => 2,
+            Self::InProgress => 3,
+            Self::Terminating => 4,
+            Self::NotFound => 5,
+            Self::Failed => 6,
+        }
+    }
+}
+
 /// One link of an explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause<S> {
@@ -52,4 +79,11 @@ pub struct Explanation<S> {
     pub chain: Vec<Cause<S>>,
     /// Whether the chain comes back to a subject that is already in it.
     pub cyclic: bool,
+}
+
+impl<S> Explanation<S> {
+    /// The last link: what everything before it waits for.
+    pub fn root(&self) -> &Cause<S> {
+        self.chain.last().expect("a chain starts with the subject that was asked about")
+    }
 }

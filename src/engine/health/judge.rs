@@ -1,0 +1,63 @@
+//! How one object is, judged from the object alone.
+
+use plinth_api::Object;
+use serde_json::Value;
+
+use super::{
+    conditions, kinds,
+    verdict::{Health, Verdict},
+};
+
+/// Judges an object by its kind where the kind is one of Kubernetes' own, else by the conventions that controllers follow:
+/// `observedGeneration`, the conditions `Stalled`, `Reconciling`, `Ready` and `Available`, and `phase`.
+pub fn judge(object: &Object) -> Verdict {
+    let observed = object.at(&["status", "observedGeneration"]).and_then(Value::as_i64);
+    let verdict = deleted(object).or_else(|| stale(object, observed)).unwrap_or_else(|| settled(object));
+    Verdict { observed_generation: verdict.observed_generation.or(observed), ..verdict }
+}
+
+fn deleted(object: &Object) -> Option<Verdict> {
+    if !object.is_terminating() {
+        return None;
+    }
+    let message = match object.finalizers().as_slice() {
+        [] => String::new(),
+        waiting => format!("waits for the finalizers {}", waiting.join(", ")),
+    };
+    Some(Verdict::new(Health::Terminating, "Terminating", message))
+}
+
+fn stale(object: &Object, observed: Option<i64>) -> Option<Verdict> {
+    let (observed, wanted) = (observed?, object.generation());
+    let message = format!("its controller has seen generation {observed} of {wanted}");
+    (observed < wanted).then(|| Verdict::new(Health::InProgress, "Stale", message))
+}
+
+fn settled(object: &Object) -> Verdict {
+    kinds::judge(object).or_else(|| conditions::judge(object)).or_else(|| phase(object)).unwrap_or_else(|| {
+        let expects_status = object.0.contains_key("spec") && object.0.contains_key("status");
+        match expects_status {
+            true => Verdict::new(Health::Unknown, "NoConditions", "its status says neither Ready nor a phase"),
+            false => Verdict::new(Health::Current, "Exists", ""),
+        }
+    })
+}
+
+/// Controllers without conditions say a phase.
+fn phase(object: &Object) -> Option<Verdict> {
+    let phase = object.at(&["status", "phase"])?.as_str().filter(|phase| !phase.is_empty())?;
+    let health = match phase.to_ascii_lowercase().as_str() {
+        "ready" | "running" | "active" | "bound" | "available" | "succeeded" | "completed" | "healthy" => Health::Current,
+        "failed" | "error" | "lost" => Health::Failed,
+        "terminating" | "deleting" | "uninstalling" => Health::Terminating,
+        "pending" | "progressing" | "provisioning" | "creating" | "installing" | "initializing" | "updating" => {
+            Health::InProgress
+        }
+        _ => Health::Unknown,
+    };
+    let message = object.at(&["status", "message"]).and_then(Value::as_str).unwrap_or_default();
+    Some(Verdict::new(health, phase, message))
+}
+
+#[cfg(test)]
+mod tests;

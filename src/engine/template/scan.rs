@@ -1,0 +1,137 @@
+//! Finding `${…}` in a string, byte by byte as kro does (kro.md 3.1).
+
+/// kro's words for an expression inside an expression.
+pub const NESTED: &str = "nested expressions are not allowed unless inside string literals";
+
+/// A part of a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Text that stands for itself.
+    Literal(&'a str),
+    /// The text between `${` and `}`, and where it starts in the string (in bytes).
+    Expression {
+        /// The expression, spaces included.
+        text: &'a str,
+        /// Offset of its first byte.
+        start: usize,
+    },
+}
+
+/// Cuts a string into its pieces; an unterminated `${` is literal. The error is [`NESTED`], at a byte offset.
+pub fn scan(text: &str) -> Result<Vec<Piece<'_>>, usize> {
+    let mut pieces = Vec::new();
+    let mut literal = 0;
+    let mut at = 0;
+    while let Some(found) = text[at..].find("${") {
+        let open = at + found;
+        let Some(close) = closing(text.as_bytes(), open + 2)? else {
+            at = open + 1;
+            continue;
+        };
+        if literal < open {
+            pieces.push(Piece::Literal(&text[literal..open]));
+        }
+        pieces.push(Piece::Expression { text: &text[open + 2..close], start: open + 2 });
+        at = close + 1;
+        literal = at;
+    }
+    if literal < text.len() {
+        pieces.push(Piece::Literal(&text[literal..]));
+    }
+    Ok(pieces)
+}
+
+/// Offset of the brace that ends the expression starting at `start`; only double quotes protect braces.
+fn closing(bytes: &[u8], start: usize) -> Result<Option<usize>, usize> {
+    let mut depth = 1_usize;
+    let mut quoted = false;
+    let mut at = start;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quoted => at += 1,
+            b'"' => quoted = !quoted,
+            b'$' if !quoted && bytes.get(at + 1) == Some(&b'{') && bytes[at - 1] != b'"' => return Err(at),
+            b'{' if !quoted => depth += 1,
+            b'}' if !quoted => {
+                depth -= 1;
+                if depth == 0 {
+                    return Ok(Some(at));
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::template::Text;
+
+    #[test]
+    fn unterminated_expressions_do_not_hide_later_ones() {
+        let pieces = scan("a ${ b ${c}").unwrap_err();
+        assert_eq!(pieces, 7, "the scanner meets the second `${{` inside the first expression");
+        assert_eq!(scan("open ${ x").unwrap(), [Piece::Literal("open ${ x")]);
+    }
+
+    #[test]
+    fn a_brace_in_double_quotes_does_not_end_an_expression() {
+        assert_eq!(scan(r#"${"x}y"}"#).unwrap(), [Piece::Expression { text: r#""x}y""#, start: 2 }]);
+        assert_eq!(scan("${'x}").unwrap(), [Piece::Expression { text: "'x", start: 2 }]);
+    }
+
+    /// Every vector of the running controller's own scanner.
+    #[test]
+    fn vectors() {
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+        let dir = std::env::var("PLINTH_DATA").unwrap_or_else(|_| dir.to_owned()) + "/kro/vectors";
+        let Ok(input) = std::fs::read_to_string(format!("{dir}/parse.in.jsonl")) else {
+            return println!("SHOW 03 scanner-vectors 0 (no corpus)");
+        };
+        let output = std::fs::read_to_string(format!("{dir}/parse.out.jsonl")).unwrap();
+        let mut count = 0;
+        for (input, output) in input.lines().zip(output.lines()) {
+            let input: serde_json::Value = serde_json::from_str(input).unwrap();
+            let output: serde_json::Value = serde_json::from_str(output).unwrap();
+            vector(input["str"].as_str().unwrap(), &output);
+            count += 1;
+        }
+        println!("SHOW 03 scanner-vectors {count}/{count}");
+    }
+
+    fn vector(text: &str, expected: &serde_json::Value) {
+        let pieces = match scan(text) {
+            Ok(pieces) => pieces,
+            Err(_) => return assert_eq!(expected["error"], NESTED, "{text}"),
+        };
+        let found: Vec<_> =
+            pieces.iter().filter_map(|p| if let Piece::Expression { text, .. } = p { Some(*text) } else { None }).collect();
+        assert_eq!(serde_json::json!(found), expected["exprs"], "{text}");
+        match Text::read(text).unwrap() {
+            None => assert_eq!(expected["cel"], serde_json::Value::Null, "{text}"),
+            Some(read) => {
+                assert_eq!(read.cel, expected["cel"].as_str().unwrap(), "{text}");
+                assert_eq!(read.standalone, expected["standalone"].as_bool().unwrap(), "{text}");
+            }
+        }
+    }
+
+    proptest! {
+        /// Pieces put together again are the string, and scanning never panics.
+        #[test]
+        fn pieces_cover_the_string(text in r#"([a-zé${}"'\\ ]|\$\{){0,40}"#) {
+            if let Ok(pieces) = scan(&text) {
+                let whole: String = pieces.iter().map(|piece| match piece {
+                    Piece::Literal(text) => (*text).to_owned(),
+                    Piece::Expression { text, .. } => format!("${{{text}}}"),
+                }).collect();
+                prop_assert_eq!(whole, text);
+            }
+        }
+    }
+}
