@@ -95,6 +95,9 @@ pub enum EventKind {
         digest: String,
         /// `metadata.generation` that the server answered with.
         generation: i64,
+        /// Digest of the applied fields as the server answered them: the loop sees drift by it, also after a restart.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
         /// `metadata.uid` that the server answered with; another object of the same name is another object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uid: Option<String>,

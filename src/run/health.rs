@@ -1,49 +1,27 @@
-//! Health in the words of the field.
+//! Health in words that people read.
 
-use std::fmt;
+pub use plinth_engine::health::Health;
 
-use serde::{Deserialize, Serialize};
+/// All of them, in the order of the enum.
+pub const ALL: [Health; 7] = [
+    Health::Current,
+    Health::InProgress,
+    Health::Waiting,
+    Health::Failed,
+    Health::Terminating,
+    Health::NotFound,
+    Health::Unknown,
+];
 
-/// How an object is. Waiting is not failing: three words for three states (ux.md lesson 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Health {
-    /// As it is wanted.
-    Current,
-    /// On its way.
-    InProgress,
-    /// Something else has to happen first.
-    Waiting,
-    /// It will not get there without help.
-    Failed,
-    /// Being deleted.
-    Terminating,
-    /// It does not exist.
-    NotFound,
-    /// It cannot be judged.
-    Unknown,
-}
-
-impl Health {
-    /// All, in the order of the enum.
-    pub const ALL: [Self; 7] =
-        [Self::Current, Self::InProgress, Self::Waiting, Self::Failed, Self::Terminating, Self::NotFound, Self::Unknown];
-
-    /// The word that people read, lower case.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Current => "ready",
-            Self::InProgress => "progressing",
-            Self::Waiting => "waiting",
-            Self::Failed => "failed",
-            Self::Terminating => "terminating",
-            Self::NotFound => "missing",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+/// The word for it, lower case. Waiting, progressing and failed are three words (ux.md lesson 2).
+pub fn word(health: Health) -> &'static str {
+    match health {
+        Health::Current => "ready",
+        Health::InProgress => "progressing",
+        Health::Waiting => "waiting",
+        Health::Failed => "failed",
+        Health::Terminating => "terminating",
+        Health::NotFound => "missing",
+        Health::Unknown => "unknown",
     }
 }

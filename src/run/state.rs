@@ -151,6 +151,9 @@ pub struct Applied {
     pub digest: String,
     /// `metadata.generation` that the server answered with.
     pub generation: i64,
+    /// Digest of the applied fields as the server answered them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// `metadata.uid` that the server answered with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,

@@ -87,8 +87,9 @@ impl RunState {
                     (stage.finished, stage.outcome) = (Some(at), Some(*outcome));
                 }
             }
-            EventKind::ChangeApplied { subject, action, digest, generation, uid } => {
-                let applied = Applied { digest: digest.clone(), generation: *generation, uid: uid.clone() };
+            EventKind::ChangeApplied { subject, action, digest, generation, result, uid } => {
+                let applied =
+                    Applied { digest: digest.clone(), generation: *generation, result: result.clone(), uid: uid.clone() };
                 self.applied(subject, *action, applied, at);
             }
             EventKind::ChangeSkipped { subject, reason } => {
