@@ -1,1 +1,19 @@
-//! The use case: plan, stages, deferral, preflight, runner.
+//! The use case: from a release channel to a plan, and from a plan to a running platform.
+//!
+//! The way through this room: [`Content`] is what a channel holds; [`distribution::choose`] finds the distribution in it;
+//! [`wanted::assemble`] says which objects are wanted; [`plan::make`] compares them with the cluster; [`preflight`] proves that
+//! the plan can be carried out; [`runner::up`] does it and [`removal::down`] undoes it. The only doors are the traits in
+//! [`ports`], so that all of it runs against twins, in a rehearsal, and against a cluster.
+//!
+//! Invariant: the order of things comes from the graphs alone. No kind of any product is named in here.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod content;
+pub mod digest;
+pub mod error;
+pub mod ports;
+
+pub use content::{Content, RgdText};
+pub use error::Error;
+pub use ports::{Access, Approval, Approver, Loop, Permission, Ports, Schemas};

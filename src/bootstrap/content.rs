@@ -1,0 +1,48 @@
+//! What a resolved channel holds, as plain data.
+
+use plinth_api::lock::{LockedRef, ReleaseLock};
+
+/// The part of a channel that bootstrap works on.
+#[derive(Clone, Debug, Default)]
+pub struct Content {
+    /// The closure with digests.
+    pub lock: ReleaseLock,
+    /// RGD resources, in the channel's order.
+    pub rgds: Vec<RgdText>,
+    /// `instance` resources by component version.
+    pub instances: Vec<(LockedRef, String)>,
+    /// The distribution that `--distribution` chose already.
+    pub distribution: Option<LockedRef>,
+}
+
+/// One RGD resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RgdText {
+    /// The component version that has it.
+    pub component: LockedRef,
+    /// Name of the resource.
+    pub resource: String,
+    /// YAML, one or more documents.
+    pub text: String,
+}
+
+impl Content {
+    /// The component versions that this one refers to, directly or not, itself included.
+    pub fn reachable(&self, from: &LockedRef) -> Vec<LockedRef> {
+        let mut found = vec![from.clone()];
+        let mut next = 0;
+        while next < found.len() {
+            let at = found[next].clone();
+            next += 1;
+            let component = self.lock.components.iter().find(|c| c.name == at.name && c.version == at.version);
+            for reference in component.iter().flat_map(|component| &component.references) {
+                let target =
+                    LockedRef { name: reference.target.component_name.clone(), version: reference.target.version.clone() };
+                if !found.contains(&target) {
+                    found.push(target);
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,182 @@
+//! Why a platform cannot be planned, brought up or removed.
+
+use plinth_api::lock::LockedRef;
+use plinth_engine::{
+    Diagnostic,
+    ports::{ReadError, WriteError},
+};
+use plinth_run::{ClusterIdentity, Outcome, ports::JournalError};
+use thiserror::Error;
+
+use crate::ports::Permission;
+
+/// What went wrong. [`Error::outcome`] gives the exit code, [`Error::hint`] the next step.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Error {
+    /// A document of a component is wrong; one finding a line.
+    #[error("{resource} of component {}:{}:{}", .component.name, .component.version, lines(.findings))]
+    Document {
+        /// The component version.
+        component: LockedRef,
+        /// Name of the resource, such as `rgd`.
+        resource: String,
+        /// What is wrong, with line and column.
+        findings: Vec<Diagnostic>,
+    },
+    /// The channel has nothing that could be brought up.
+    #[error("{0} holds no ResourceGraphDefinition, so there is no distribution to bring up")]
+    NoDistribution(String),
+    /// Several answers are possible.
+    #[error("{question}; choose one of: {}", .choices.join(", "))]
+    Choice {
+        /// What is open.
+        question: String,
+        /// The possible answers.
+        choices: Vec<String>,
+        /// The flag that chooses.
+        flag: &'static str,
+    },
+    /// The choice names nothing in the channel.
+    #[error("{asked} is not a distribution of this channel; it has: {}", .choices.join(", "))]
+    UnknownDistribution {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        choices: Vec<String>,
+    },
+    /// The values do not fit the distribution's schema.
+    #[error("the values do not fit {kind}:{}", lines(.findings))]
+    Values {
+        /// The top-level kind.
+        kind: String,
+        /// What is wrong.
+        findings: Vec<Diagnostic>,
+    },
+    /// A graph asks for a component that the lock does not have (contracts 4).
+    #[error("node {node} of {rgd} asks for component {component} {version}, which is not in the release lock")]
+    OutsideLock {
+        /// Name of the RGD.
+        rgd: String,
+        /// The node.
+        node: String,
+        /// OCM component name.
+        component: String,
+        /// Version or range.
+        version: String,
+    },
+    /// An archive cannot be handed over to a cluster (contracts 5).
+    #[error("{0}")]
+    Unusable(String),
+    /// The API server did not answer until the deadline.
+    #[error("the cluster did not answer within {waited}: {message}")]
+    Unreachable {
+        /// How long it was tried.
+        waited: String,
+        /// What the last attempt said.
+        message: String,
+    },
+    /// It is another cluster than the journal's or the plan's.
+    #[error("this is cluster {found}, but the {whose} was made for cluster {expected}")]
+    OtherCluster {
+        /// `journal` or `plan`.
+        whose: &'static str,
+        /// Identity in there.
+        expected: ClusterIdentity,
+        /// Identity here.
+        found: ClusterIdentity,
+    },
+    /// Permissions are missing.
+    #[error("the identity may not: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Permissions(Vec<Permission>),
+    /// The saved plan does not fit the world any more.
+    #[error("the plan is stale: {0}")]
+    Stale(String),
+    /// The plan was declined.
+    #[error("the plan was not approved")]
+    Declined,
+    /// An object belongs to another tool.
+    #[error("{object} belongs to {owner}")]
+    Foreign {
+        /// The object.
+        object: String,
+        /// Who owns it.
+        owner: String,
+    },
+    /// Something failed for good.
+    #[error("{0}")]
+    Failed(String),
+    /// The deadline passed.
+    #[error("{0}")]
+    Deadline(String),
+    /// A write failed for good.
+    #[error("write {0}")]
+    Write(#[from] WriteError),
+    /// A read failed for good.
+    #[error("read from the cluster: {0}")]
+    Read(#[from] ReadError),
+    /// The journal does not keep events.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The loop cannot be started.
+    #[error("start the controller: {0}")]
+    Loop(String),
+}
+
+impl Error {
+    /// How the run ends by it.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Unreachable { .. } | Self::Deadline(_) => Outcome::Deadline,
+            Self::Failed(_) | Self::Loop(_) => Outcome::Failed,
+            Self::Write(error) => match error {
+                WriteError::Unavailable { .. } => Outcome::Deadline,
+                WriteError::Forbidden { .. } => Outcome::Refused,
+                _ => Outcome::Failed,
+            },
+            Self::Read(error) => match error {
+                ReadError::Unavailable(_) => Outcome::Deadline,
+                ReadError::Forbidden { .. } => Outcome::Refused,
+                ReadError::NotServed(_) => Outcome::Failed,
+            },
+            Self::Journal(_) => Outcome::Failed,
+            Self::Document { .. }
+            | Self::NoDistribution(_)
+            | Self::Choice { .. }
+            | Self::UnknownDistribution { .. }
+            | Self::Values { .. }
+            | Self::OutsideLock { .. }
+            | Self::Unusable(_)
+            | Self::OtherCluster { .. }
+            | Self::Permissions(_)
+            | Self::Stale(_)
+            | Self::Declined
+            | Self::Foreign { .. } => Outcome::Refused,
+        }
+    }
+
+    /// The next step, where something general can be said.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Choice { flag, .. } => format!("choose with {flag}"),
+            Self::UnknownDistribution { .. } => "choose with --distribution NAME[@RANGE]".to_owned(),
+            Self::OutsideLock { .. } => {
+                "add a component reference to the distribution, so that the channel carries it".to_owned()
+            }
+            Self::OtherCluster { .. } => "use the kubeconfig and context of that cluster, or another --journal".to_owned(),
+            Self::Permissions(_) => "bind a role with these rules to the identity of the kubeconfig".to_owned(),
+            Self::Stale(_) => "plan again".to_owned(),
+            Self::Foreign { .. } => "--take-over takes it".to_owned(),
+            Self::Unreachable { .. } | Self::Deadline(_) => "run again to go on".to_owned(),
+            _ => return None,
+        };
+        Some(hint)
+    }
+}
+
+/// One finding a line, each as `line:column path: message (hint)`; a single one stays on the line.
+fn lines(findings: &[Diagnostic]) -> String {
+    match findings {
+        [one] => format!(" {one}"),
+        _ => findings.iter().map(|finding| format!("\n  {finding}")).collect(),
+    }
+}

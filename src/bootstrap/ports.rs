@@ -1,0 +1,103 @@
+//! The doors of the use case. Twins for tests are in `memory`.
+
+use std::{fmt, sync::Arc};
+
+use plinth_api::GroupVersionKind;
+use plinth_engine::{
+    ports::{Answer, Applier, ReadError, Reader},
+    schema::SchemaSource,
+};
+use plinth_run::{ClusterIdentity, Log, Observer, Plan};
+
+/// Who the cluster is and what we may do there.
+pub trait Access: Send + Sync {
+    /// UID of kube-system, or of the LogicalCluster.
+    fn identity(&self) -> Answer<'_, Result<ClusterIdentity, ReadError>>;
+
+    /// Whether our identity may do this (SelfSubjectAccessReview; writes nothing).
+    fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>>;
+}
+
+/// What the cluster serves.
+pub trait Schemas: Send + Sync {
+    /// Fetches the schemas of these kinds, as they are now; kinds that are not served are no error. The answer is a snapshot.
+    fn ensure<'a>(&'a self, kinds: &'a [GroupVersionKind]) -> Answer<'a, Result<Arc<dyn SchemaSource>, ReadError>>;
+}
+
+/// The loop that carries graphs out: in this process, or in the cluster.
+pub trait Loop: Send + Sync {
+    /// Starts it, or finds it running. It records what it does itself; the observer tells what it sees.
+    fn start(&self) -> Answer<'_, Result<Arc<dyn Observer>, String>>;
+
+    /// Stops it where it runs in this process; waits for what is in flight.
+    fn stop(&self) -> Answer<'_, ()>;
+}
+
+/// Says yes or no to a plan.
+pub trait Approver: Send + Sync {
+    /// Shows the plan and asks.
+    fn approve<'a>(&'a self, plan: &'a Plan) -> Answer<'a, Approval>;
+}
+
+/// The answer of an [`Approver`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Go on; by whom or what, for the journal.
+    Granted(String),
+    /// Do not.
+    Declined,
+}
+
+/// Agrees to everything: `--apply`.
+#[derive(Clone, Debug)]
+pub struct Always(pub String);
+
+impl Approver for Always {
+    fn approve<'a>(&'a self, _plan: &'a Plan) -> Answer<'a, Approval> {
+        Box::pin(async { Approval::Granted(self.0.clone()) })
+    }
+}
+
+/// Everything that the use case talks to.
+#[derive(Clone)]
+pub struct Ports {
+    /// Writes.
+    pub applier: Arc<dyn Applier>,
+    /// Reads.
+    pub reader: Arc<dyn Reader>,
+    /// Identity and permissions.
+    pub access: Arc<dyn Access>,
+    /// Served kinds.
+    pub schemas: Arc<dyn Schemas>,
+    /// The loop.
+    pub control: Arc<dyn Loop>,
+    /// Events, with the clock that dates them.
+    pub log: Arc<Log>,
+}
+
+/// One thing that one may be allowed to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Permission {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Plural, with `/status` for a subresource.
+    pub resource: String,
+    /// `get`, `list`, `watch`, `create`, `patch`, `delete`.
+    pub verb: String,
+    /// The namespace, `None` for cluster-scoped kinds and for all namespaces.
+    pub namespace: Option<String>,
+}
+
+/// Prints `verb resource.group`, with the namespace where there is one.
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
