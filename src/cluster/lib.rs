@@ -1,1 +1,24 @@
 //! API servers: access, discovery, apply, watch.
+//!
+//! [`access`] finds an API server, [`Cluster`] talks to it as the engine's [`Applier`](plinth_engine::ports::Applier) and
+//! [`Reader`](plinth_engine::ports::Reader), [`catalog`] knows what it serves, [`watch`] what it holds, and [`decorate`]
+//! layers behaviour over its writes. Everything works behind any kube client, so behind any tower service.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod access;
+pub mod backoff;
+pub mod catalog;
+mod cluster;
+mod clusters;
+pub mod decorate;
+mod fault;
+mod http;
+mod list;
+pub mod review;
+pub mod selector;
+pub mod watch;
+
+pub use catalog::Catalog;
+pub use cluster::{Cluster, ClusterIdentity};
+pub use clusters::Clusters;
+pub use watch::Watches;

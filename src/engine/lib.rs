@@ -17,4 +17,4 @@ pub mod simpleschema;
 pub mod template;
 pub mod yaml;
 
-pub use diagnostic::{Diagnostic, Location, did_you_mean};
+pub use diagnostic::{Diagnostic, Location};

@@ -125,6 +125,12 @@ pub enum WriteError {
         /// What happened.
         message: String,
     },
+    /// This process no longer holds the Lease, so the write was dropped before it was sent (contracts 21).
+    #[error("{key}: not written, because the Lease is no longer held here")]
+    NotLeader {
+        /// The object.
+        key: ObjectKey,
+    },
 }
 
 /// Why a read failed; a missing object is an answer, not an error.

@@ -1,0 +1,226 @@
+//! What an API server serves: kinds by discovery, schemas by CRD objects and OpenAPI, current by a watch of the CRDs.
+//!
+//! A CRD's schema is taken from the CRD object itself, never from the server's OpenAPI, which lags behind (contracts 12). A
+//! new kind is announced once its endpoint answers: the condition `Established` comes a moment before that.
+
+mod discovery;
+mod follow;
+mod schemas;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plinth_api::GroupVersionKind;
+use plinth_engine::ports::ReadError;
+use tokio::sync::{Mutex as AsyncMutex, broadcast, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+pub use state::CrdState;
+use state::State;
+
+use crate::{fault, http::Transport};
+
+/// Changes that a slow subscriber may be behind before it is told to look at everything again.
+const CHANGES: usize = 1024;
+
+/// A kind and where it is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedKind {
+    /// The kind.
+    pub gvk: GroupVersionKind,
+    /// Name in URLs and RBAC rules, such as `deployments`.
+    pub plural: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl ServedKind {
+    /// `plural.group`, or `plural` in the core group: how RBAC rules and people name it.
+    pub fn resource(&self) -> String {
+        if self.gvk.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.gvk.group) }
+    }
+
+    /// URL path of the collection, of all namespaces where `namespace` is `None`.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
+        let root = discovery::root(&self.gvk.group, &self.gvk.version);
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => format!("{root}/namespaces/{}/{}", crate::http::escape(namespace), self.plural),
+            None => format!("{root}/{}", self.plural),
+        }
+    }
+}
+
+/// A change in what is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaChange {
+    /// The kind.
+    pub gvk: GroupVersionKind,
+    /// What happened to it.
+    pub event: SchemaEvent,
+}
+
+/// What happened to a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaEvent {
+    /// It is served now, and its endpoint answers.
+    Served,
+    /// Its schema is another one now.
+    Changed,
+    /// It is not served any more.
+    Gone,
+}
+
+/// A stream of [`SchemaChange`]s.
+pub struct SchemaChanges(broadcast::Receiver<SchemaChange>);
+
+/// What [`SchemaChanges::next`] answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemaNotice {
+    /// One change.
+    Change(SchemaChange),
+    /// Changes were missed: look at everything again.
+    Missed,
+}
+
+impl SchemaChanges {
+    /// The next change; `None` when the catalog is gone.
+    pub async fn next(&mut self) -> Option<SchemaNotice> {
+        match self.0.recv().await {
+            Ok(change) => Some(SchemaNotice::Change(change)),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(SchemaNotice::Missed),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+/// What one API server serves.
+pub struct Catalog {
+    transport: Transport,
+    state: Mutex<State>,
+    /// Moves with every change of `state`.
+    revision: watch::Sender<u64>,
+    changes: broadcast::Sender<SchemaChange>,
+    /// Held during requests that fill the cache, so that many askers make one request.
+    loading: AsyncMutex<()>,
+    follower: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+impl Catalog {
+    pub(crate) fn new(transport: Transport) -> Arc<Self> {
+        Arc::new(Self {
+            transport,
+            state: Mutex::default(),
+            revision: watch::Sender::new(0),
+            changes: broadcast::Sender::new(CHANGES),
+            loading: AsyncMutex::default(),
+            follower: Mutex::default(),
+        })
+    }
+
+    /// Starts to follow the CRDs, once; ends when the catalog is dropped. Without it, what was read once stays.
+    pub fn follow(self: &Arc<Self>) {
+        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        if follower.is_none() {
+            *follower = Some(AbortOnDropHandle::new(tokio::spawn(follow::run(Arc::downgrade(self), self.transport.clone()))));
+        }
+    }
+
+    /// Where a kind is served. A kind that is not known costs one request, for its group and version.
+    pub async fn find(&self, gvk: &GroupVersionKind) -> Result<ServedKind, ReadError> {
+        if let Some(served) = self.known(gvk) {
+            return Ok(served);
+        }
+        let _loading = self.loading.lock().await;
+        if let Some(served) = self.known(gvk) {
+            return Ok(served);
+        }
+        let kinds = discovery::group(&self.transport, &gvk.group, &gvk.version).await;
+        let kinds = kinds.map_err(|fault| fault::read_error(gvk, &format!("API group {}", gvk.group), "get", fault))?;
+        self.lock().discovered(&gvk.group, &gvk.version, kinds);
+        self.known(gvk).ok_or_else(|| ReadError::NotServed(gvk.clone()))
+    }
+
+    /// Where a kind is served, as far as it is known without a request.
+    pub fn known(&self, gvk: &GroupVersionKind) -> Option<ServedKind> {
+        self.lock().find(gvk)
+    }
+
+    /// Everything that is served, by discovery: for questions about the whole server.
+    pub async fn all(&self) -> Result<Vec<ServedKind>, ReadError> {
+        let _loading = self.loading.lock().await;
+        let groups = discovery::all(&self.transport).await;
+        let groups = groups.map_err(|fault| fault::read_error(&GroupVersionKind::default(), "discovery", "get", fault))?;
+        let mut state = self.lock();
+        for ((group, version), kinds) in groups {
+            state.discovered(&group, &version, kinds);
+        }
+        Ok(state.all())
+    }
+
+    /// Waits until a kind is served; only useful while the catalog follows the CRDs. Bound it by a deadline.
+    pub async fn until_served(&self, gvk: &GroupVersionKind) {
+        self.until(|state| state.find(gvk).map(|_| ())).await;
+    }
+
+    /// Waits until a CRD (by name, `plural.group`) is Established and its kinds are served, or its names are refused because
+    /// another CRD has them. Only useful while the catalog follows the CRDs. Bound it by a deadline.
+    pub async fn until_established(&self, crd: &str) -> CrdState {
+        self.until(|state| match state.crd(crd) {
+            CrdState::Absent | CrdState::Pending => None,
+            settled => Some(settled),
+        })
+        .await
+    }
+
+    /// Where a CRD stands, as far as it was seen.
+    pub fn crd(&self, name: &str) -> CrdState {
+        self.lock().crd(name)
+    }
+
+    /// Whether the CRDs are known completely, so that an unknown one does not exist.
+    pub fn is_following(&self) -> bool {
+        self.lock().is_complete()
+    }
+
+    /// Waits until the CRDs are known completely. Bound it by a deadline.
+    pub async fn until_following(&self) {
+        self.until(|state| state.is_complete().then_some(())).await;
+    }
+
+    /// Changes from now on.
+    pub fn subscribe(&self) -> SchemaChanges {
+        SchemaChanges(self.changes.subscribe())
+    }
+
+    /// A request found nothing where the kind should be: ask again next time. A CRD's kind stays until its CRD goes.
+    pub(crate) fn doubt(&self, gvk: &GroupVersionKind) {
+        self.lock().doubt(gvk);
+    }
+
+    async fn until<T>(&self, mut settled: impl FnMut(&State) -> Option<T>) -> T {
+        let mut revision = self.revision.subscribe();
+        loop {
+            revision.borrow_and_update();
+            if let Some(answer) = settled(&self.lock()) {
+                return answer;
+            }
+            revision.changed().await.expect("the sender lives in self");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn announce(&self, changes: Vec<SchemaChange>) {
+        self.revision.send_modify(|revision| *revision += 1);
+        for change in changes {
+            tracing::debug!(kind = %change.gvk, event = ?change.event, "the served kinds changed");
+            // Nobody listening is fine.
+            let _ = self.changes.send(change);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

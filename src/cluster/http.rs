@@ -1,0 +1,231 @@
+//! Requests to one API server: bounded answers, a deadline, typed faults.
+//!
+//! kube's own `Client::request` is not used, because it logs the text of an answer that it cannot read (it may be a
+//! Secret), retries invisibly, and reads without a bound.
+
+use std::{fmt::Write as _, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How long one request may take; a watch is no such request.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Largest answer that is read into memory. OpenAPI documents and pages of 500 objects stay far below.
+const MAX_ANSWER: usize = 64 << 20;
+/// Largest error text that is kept.
+const MAX_TEXT: usize = 2048;
+
+/// Content type of a server-side apply; JSON is YAML.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+/// Content type of plain JSON bodies.
+pub(crate) const JSON: &str = "application/json";
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    method: Method,
+    path: String,
+    query: Vec<(&'static str, String)>,
+    accept: &'static str,
+    body: Option<(&'static str, Vec<u8>)>,
+}
+
+impl Call {
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), query: Vec::new(), accept: JSON, body: None }
+    }
+
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn accept(mut self, accept: &'static str) -> Self {
+        self.accept = accept;
+        self
+    }
+
+    pub(crate) fn body(mut self, content_type: &'static str, value: &impl serde::Serialize) -> Self {
+        let bytes = serde_json::to_vec(value).expect("JSON values and wire types always serialize");
+        self.body = Some((content_type, bytes));
+        self
+    }
+
+    fn request(self) -> Result<Request<Body>, Fault> {
+        let mut uri = self.path;
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            uri.push(if index == 0 { if uri.contains('?') { '&' } else { '?' } } else { '&' });
+            let _ = write!(uri, "{name}={}", escape(value));
+        }
+        let (content_type, bytes) = self.body.unwrap_or((JSON, Vec::new()));
+        Request::builder()
+            .method(self.method)
+            .uri(uri)
+            .header(header::ACCEPT, self.accept)
+            .header(header::CONTENT_TYPE, content_type)
+            .body(Body::from(bytes))
+            .map_err(|error| Fault::Connection(format!("the request cannot be formed: {error}")))
+    }
+}
+
+/// Percent-encodes everything but the characters that RFC 3986 calls unreserved.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
+}
+
+/// Why a request has no answer of the wanted type.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The server answered with an error.
+    Status(Box<ApiStatus>),
+    /// The server was not reached, or did not answer in time, or not in a form that can be read.
+    Connection(String),
+}
+
+/// The parts of `metav1.Status` that decide.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiStatus {
+    pub(crate) code: u16,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) details: StatusDetails,
+}
+
+/// `metav1.Status.details`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct StatusDetails {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) causes: Vec<StatusCause>,
+    pub(crate) retry_after_seconds: u64,
+}
+
+/// One of `metav1.Status.details.causes`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct StatusCause {
+    pub(crate) reason: String,
+}
+
+impl ApiStatus {
+    /// Reads an error answer; what is not a Status (a proxy's page, the mux's plain text) keeps its text as message.
+    pub(crate) fn read(code: StatusCode, body: &[u8]) -> Self {
+        let mut status: Self = serde_json::from_slice(body).unwrap_or_else(|_| Self {
+            message: String::from_utf8_lossy(&body[..body.len().min(MAX_TEXT)]).trim().to_owned(),
+            ..Self::default()
+        });
+        status.code = code.as_u16();
+        if status.message.is_empty() {
+            status.message = code.canonical_reason().unwrap_or("no reason given").to_owned();
+        }
+        status
+    }
+}
+
+/// The HTTP side of a cluster: a kube client, which any tower service can be behind.
+#[derive(Clone)]
+pub(crate) struct Transport {
+    client: kube::Client,
+    deadline: Duration,
+}
+
+impl Transport {
+    pub(crate) fn new(client: kube::Client) -> Self {
+        Self { client, deadline: DEADLINE }
+    }
+
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// Sends a request and reads a JSON answer.
+    pub(crate) async fn json(&self, call: Call) -> Result<Value, Fault> {
+        let what = format!("{} {}", call.method, call.path);
+        let bytes = self.bytes(call).await?;
+        // The text of the answer stays out of the message: it may hold a secret.
+        serde_json::from_slice(&bytes).map_err(|error| Fault::Connection(format!("{what}: the answer is not JSON: {error}")))
+    }
+
+    async fn bytes(&self, call: Call) -> Result<Bytes, Fault> {
+        let what = format!("{} {}", call.method, call.path);
+        let exchange = async {
+            let response = self.open(call).await?;
+            Limited::new(response.into_body(), MAX_ANSWER)
+                .collect()
+                .await
+                .map(http_body_util::Collected::to_bytes)
+                .map_err(|error| Fault::Connection(chain(&*error)))
+        };
+        tokio::time::timeout(self.deadline, exchange)
+            .await
+            .unwrap_or_else(|_| Err(Fault::Connection(format!("{what}: no answer within {:?}", self.deadline))))
+    }
+
+    /// Sends a request and hands over the open answer, for a watch; an error status is read and returned as a fault.
+    pub(crate) async fn open(&self, call: Call) -> Result<http::Response<Body>, Fault> {
+        let response = self.client.send(call.request()?).await.map_err(|error| Fault::Connection(chain(&error)))?;
+        let code = response.status();
+        if code.is_success() {
+            return Ok(response);
+        }
+        let body = Limited::new(response.into_body(), MAX_ANSWER)
+            .collect()
+            .await
+            .map_err(|error| Fault::Connection(chain(&*error)))?
+            .to_bytes();
+        Err(Fault::Status(Box::new(ApiStatus::read(code, &body))))
+    }
+}
+
+/// An error with its causes, each said once.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let words = next.to_string();
+        if !text.contains(&words) {
+            let _ = write!(text, ": {words}");
+        }
+        cause = next.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_escaped() {
+        let call = Call::get("/api/v1/pods").query("labelSelector", "a in (x,y)").query("limit", "5");
+        assert_eq!(call.request().unwrap().uri(), "/api/v1/pods?labelSelector=a%20in%20%28x%2Cy%29&limit=5");
+        let call = Call::get("/openapi/v3/apis/apps/v1?hash=A").query("x", "1");
+        assert_eq!(call.request().unwrap().uri(), "/openapi/v3/apis/apps/v1?hash=A&x=1");
+    }
+
+    #[test]
+    fn an_error_that_is_no_status_keeps_its_text() {
+        let status = ApiStatus::read(StatusCode::NOT_FOUND, b"404 page not found\n");
+        assert_eq!((status.code, status.message.as_str()), (404, "404 page not found"));
+        let status = ApiStatus::read(StatusCode::BAD_GATEWAY, b"");
+        assert_eq!(status.message, "Bad Gateway");
+    }
+}

@@ -1,0 +1,69 @@
+//! Lists: page by page, bounded, each object with the type that lists leave out.
+
+use plinth_api::{GroupVersionKind, Object};
+use serde_json::Value;
+
+use crate::{
+    fault,
+    http::{Call, Fault, Transport},
+};
+
+/// Objects asked for in one page.
+const PAGE: &str = "500";
+/// Most objects that one list may hold.
+const MAX_OBJECTS: usize = 200_000;
+/// How often a list starts over because its continue token grew too old.
+const MAX_RESTARTS: usize = 3;
+
+/// A complete list, as of one resource version.
+pub(crate) struct List {
+    pub(crate) objects: Vec<Object>,
+    pub(crate) resource_version: String,
+}
+
+/// Lists everything below `path` that `selector` (empty for all) matches.
+pub(crate) async fn all(transport: &Transport, path: &str, selector: &str, gvk: &GroupVersionKind) -> Result<List, Fault> {
+    let mut restarts = 0;
+    loop {
+        match pages(transport, path, selector, gvk).await {
+            Err(Fault::Status(status)) if fault::is_expired(&status) && restarts < MAX_RESTARTS => restarts += 1,
+            answer => return answer,
+        }
+    }
+}
+
+async fn pages(transport: &Transport, path: &str, selector: &str, gvk: &GroupVersionKind) -> Result<List, Fault> {
+    let mut list = List { objects: Vec::new(), resource_version: String::new() };
+    let mut token = String::new();
+    loop {
+        let mut call = Call::get(path).query("limit", PAGE);
+        if !selector.is_empty() {
+            call = call.query("labelSelector", selector);
+        }
+        if !token.is_empty() {
+            call = call.query("continue", &token);
+        }
+        let mut page = transport.json(call).await?;
+        take(&mut page, gvk, &mut list);
+        if list.objects.len() > MAX_OBJECTS {
+            return Err(Fault::Connection(format!("{path} holds more than {MAX_OBJECTS} objects")));
+        }
+        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
+        if token.is_empty() {
+            return Ok(list);
+        }
+    }
+}
+
+fn take(page: &mut Value, gvk: &GroupVersionKind, list: &mut List) {
+    page["metadata"]["resourceVersion"].as_str().unwrap_or_default().clone_into(&mut list.resource_version);
+    let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else { return };
+    list.objects.extend(items.into_iter().filter_map(Object::from_value).map(|object| typed(object, gvk)));
+}
+
+/// Items of built-in kinds come without `apiVersion` and `kind`.
+fn typed(mut object: Object, gvk: &GroupVersionKind) -> Object {
+    object.0.entry("apiVersion").or_insert_with(|| Value::String(gvk.api_version()));
+    object.0.entry("kind").or_insert_with(|| Value::String(gvk.kind.clone()));
+    object
+}

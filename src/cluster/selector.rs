@@ -1,0 +1,164 @@
+//! Label selectors in Kubernetes' text form: `a=b,c!=d,e in (x,y),f notin (z),g,!h`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+/// Longest text that is parsed.
+const MAX_TEXT: usize = 16 << 10;
+
+/// A parsed label selector: all requirements hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector(Vec<Requirement>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Requirement {
+    Exists(String),
+    Absent(String),
+    In(String, BTreeSet<String>),
+    NotIn(String, BTreeSet<String>),
+}
+
+/// Why a text is no label selector.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the label selector {text:?} cannot be understood at {part:?}")]
+pub struct SelectorError {
+    /// The whole text.
+    pub text: String,
+    /// The part that is wrong.
+    pub part: String,
+}
+
+impl Selector {
+    /// Parses; the empty text selects everything.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        let error = |part: &str| SelectorError { text: text.chars().take(200).collect(), part: part.to_owned() };
+        if text.len() > MAX_TEXT {
+            return Err(error("its length"));
+        }
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let requirements = parts(text).into_iter().map(|part| requirement(part.trim()).ok_or_else(|| error(part)));
+        requirements.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.iter().all(|requirement| requirement.matches(labels))
+    }
+}
+
+impl Requirement {
+    /// A label that is absent satisfies `!=` and `notin`, as in Kubernetes.
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        match self {
+            Self::Exists(key) => labels.contains_key(key),
+            Self::Absent(key) => !labels.contains_key(key),
+            Self::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
+            Self::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
+        }
+    }
+}
+
+/// Splits at commas outside parentheses.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_usize);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn requirement(part: &str) -> Option<Requirement> {
+    if let Some(key) = part.strip_prefix('!') {
+        return name(key).map(Requirement::Absent);
+    }
+    if let Some((key, value)) = part.split_once("!=") {
+        return Some(Requirement::NotIn(name(key)?, one(value)?));
+    }
+    if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
+        return Some(Requirement::In(name(key)?, one(value)?));
+    }
+    let Some((key, rest)) = part.split_once(char::is_whitespace) else { return name(part).map(Requirement::Exists) };
+    let (operator, set) = rest.trim().split_once('(')?;
+    let values: Option<BTreeSet<String>> = set.strip_suffix(')')?.split(',').map(value).collect();
+    match operator.trim() {
+        "in" => Some(Requirement::In(name(key)?, values?)),
+        "notin" => Some(Requirement::NotIn(name(key)?, values?)),
+        _ => None,
+    }
+}
+
+fn one(text: &str) -> Option<BTreeSet<String>> {
+    Some(BTreeSet::from([value(text)?]))
+}
+
+fn value(text: &str) -> Option<String> {
+    let text = text.trim();
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)).then(|| text.to_owned())
+}
+
+fn name(text: &str) -> Option<String> {
+    let text = text.trim();
+    let valid = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
+    valid.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn labels(text: &str) -> BTreeMap<String, String> {
+        text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn selectors_match_as_in_kubernetes() {
+        for (selector, matching, other) in [
+            ("a=b", "a=b,c=d", "a=c"),
+            ("a==b", "a=b", ""),
+            ("a = b", "a=b", "a="),
+            ("a!=b", "a=c", "a=b"),
+            ("a!=b", "", "a=b"),
+            ("a in (b,c)", "a=c", "a=d"),
+            ("a in (b, c),x", "a=b,x=", "a=b"),
+            ("a notin (b,c)", "a=d", "a=b"),
+            ("a notin (b)", "", "a=b"),
+            ("a", "a=", "b=a"),
+            ("!a", "b=a", "a="),
+            ("a=", "a=", "a=b"),
+            ("kro.run/x in (y),!z", "kro.run/x=y", "kro.run/x=y,z=1"),
+        ] {
+            let parsed = Selector::parse(selector).unwrap();
+            assert!(parsed.matches(&labels(matching)), "{selector} must match {matching}");
+            assert!(!parsed.matches(&labels(other)), "{selector} must not match {other}");
+        }
+        assert!(Selector::parse("").unwrap().matches(&BTreeMap::new()));
+    }
+
+    #[test]
+    fn what_is_no_selector_is_refused() {
+        for text in [",", "a,", "=b", "!", "a in b", "a in (b", "a like (b)", "a b", "a=b c", "a in (b c)", "a==b==c"] {
+            assert!(Selector::parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a-c=!,() in]{0,40}") {
+            let _ = Selector::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One list and watch of a path: what the server holds, then what changes.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures::StreamExt;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use plinth_api::{GroupVersionKind, Object};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    fault,
+    http::{ApiStatus, Call, Fault, Transport, chain},
+    list,
+};
+
+/// How long the server is asked to keep a watch open, in seconds.
+const SESSION: &str = "240";
+/// Silence after which a connection counts as dead; longer than [`SESSION`], because a quiet server is a healthy one.
+const SILENCE: Duration = Duration::from_secs(270);
+/// How long the server may take to open a watch.
+const OPENING: Duration = Duration::from_secs(30);
+/// A watch that ends sooner than this, having said nothing, is a fault, so that it is not opened again in a hot loop.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Longest event; etcd refuses objects of far less.
+const MAX_EVENT: usize = 16 << 20;
+
+/// What a feed reports.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The server answers (again).
+    Opened,
+    /// Everything there is; what is not in it is gone.
+    Reset(Vec<Object>),
+    /// One object is new or changed.
+    Applied(Object),
+    /// One object is gone; this is its last state.
+    Deleted(Object),
+}
+
+/// Position in the history of one path.
+pub(crate) struct Feed {
+    transport: Transport,
+    path: String,
+    gvk: GroupVersionKind,
+    version: Option<String>,
+}
+
+/// The end of one connection.
+enum End {
+    /// The server closed it in good order, or its history is too old and must be listed again.
+    Again,
+    Fault(Fault),
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    object: Value,
+}
+
+impl Feed {
+    pub(crate) fn new(transport: Transport, path: String, gvk: GroupVersionKind) -> Self {
+        Self { transport, path, gvk, version: None }
+    }
+
+    /// Reports steps until something fails; called again, it goes on where it was.
+    pub(crate) async fn run(&mut self, report: &mut (dyn FnMut(Step) + Send)) -> Fault {
+        loop {
+            let version = match self.version.clone() {
+                Some(version) => version,
+                None => match self.list(report).await {
+                    Ok(version) => version,
+                    Err(fault) => return fault,
+                },
+            };
+            if let End::Fault(fault) = self.watch(&version, report).await {
+                return fault;
+            }
+        }
+    }
+
+    async fn list(&mut self, report: &mut (dyn FnMut(Step) + Send)) -> Result<String, Fault> {
+        let list = list::all(&self.transport, &self.path, "", &self.gvk).await?;
+        self.version = Some(list.resource_version.clone());
+        report(Step::Reset(list.objects));
+        Ok(list.resource_version)
+    }
+
+    async fn watch(&mut self, version: &str, report: &mut (dyn FnMut(Step) + Send)) -> End {
+        let began = Instant::now();
+        let call = Call::get(&self.path)
+            .query("watch", "true")
+            .query("resourceVersion", version)
+            .query("allowWatchBookmarks", "true")
+            .query("timeoutSeconds", SESSION);
+        let response = match timeout(OPENING, self.transport.open(call)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(fault)) => return self.ended(fault),
+            Err(_) => return End::Fault(Fault::Connection(format!("the watch of {} did not open", self.path))),
+        };
+        report(Step::Opened);
+        let mut lines = Lines::new(response.into_body());
+        let mut heard = false;
+        loop {
+            match lines.next().await {
+                Ok(Some(line)) => {
+                    heard = true;
+                    if let Err(fault) = self.take(&line, report) {
+                        return self.ended(fault);
+                    }
+                }
+                Ok(None) if heard || began.elapsed() >= SHORTEST => return End::Again,
+                Ok(None) => return End::Fault(Fault::Connection(format!("the watch of {} ended at once", self.path))),
+                Err(fault) => return End::Fault(fault),
+            }
+        }
+    }
+
+    fn ended(&mut self, fault: Fault) -> End {
+        match fault {
+            Fault::Status(status) if fault::is_expired(&status) => {
+                self.version = None;
+                End::Again
+            }
+            fault => End::Fault(fault),
+        }
+    }
+
+    fn take(&mut self, line: &[u8], report: &mut (dyn FnMut(Step) + Send)) -> Result<(), Fault> {
+        let unreadable = |what: &str| Fault::Connection(format!("the watch of {} sent {what}", self.path));
+        // The text stays out of the message: it may be a Secret.
+        let line: Line = serde_json::from_slice(line).map_err(|_| unreadable("a line that is no event"))?;
+        if line.kind == "ERROR" {
+            return Err(Fault::Status(Box::new(status(line.object))));
+        }
+        let object = Object::from_value(line.object).ok_or_else(|| unreadable("an event without an object"))?;
+        if let Some(version) = object.at(&["metadata", "resourceVersion"]).and_then(Value::as_str) {
+            self.version = Some(version.to_owned());
+        }
+        match line.kind.as_str() {
+            "ADDED" | "MODIFIED" => report(Step::Applied(object)),
+            "DELETED" => report(Step::Deleted(object)),
+            // A bookmark only moves the version; so does what a later server may add.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn status(object: Value) -> ApiStatus {
+    let code = object.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
+    let mut status: ApiStatus = serde_json::from_value(object).unwrap_or_default();
+    status.code = code;
+    status
+}
+
+/// Lines of a body, bounded in length and in silence.
+struct Lines {
+    body: http_body_util::BodyDataStream<Body>,
+    buffer: BytesMut,
+    searched: usize,
+}
+
+impl Lines {
+    fn new(body: Body) -> Self {
+        Self { body: body.into_data_stream(), buffer: BytesMut::new(), searched: 0 }
+    }
+
+    async fn next(&mut self) -> Result<Option<BytesMut>, Fault> {
+        loop {
+            if let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(self.searched + end + 1);
+                self.searched = 0;
+                return Ok(Some(line));
+            }
+            self.searched = self.buffer.len();
+            if self.buffer.len() > MAX_EVENT {
+                return Err(Fault::Connection(format!("a watch event is longer than {MAX_EVENT} bytes")));
+            }
+            match timeout(SILENCE, self.body.next()).await {
+                Ok(Some(Ok(bytes))) => self.buffer.extend_from_slice(&bytes),
+                Ok(Some(Err(error))) => return Err(Fault::Connection(chain(&error))),
+                Ok(None) => return Ok(None),
+                Err(_) => return Err(Fault::Connection(format!("a watch was silent for {} s", SILENCE.as_secs()))),
+            }
+        }
+    }
+}
+
+impl Step {
+    /// Drops what only servers and reviewers of ownership need, and what is often half of an object.
+    pub(crate) fn drop_managed_fields(&mut self) {
+        let objects = match self {
+            Self::Opened => return,
+            Self::Reset(objects) => objects.as_mut_slice(),
+            Self::Applied(object) | Self::Deleted(object) => std::slice::from_mut(object),
+        };
+        for object in objects {
+            object.metadata_mut().remove("managedFields");
+        }
+    }
+}
