@@ -6,6 +6,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod cel;
+#[cfg(test)]
+mod corpus;
 pub mod diagnostic;
 pub mod graph;
 pub mod health;

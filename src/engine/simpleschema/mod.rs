@@ -1,4 +1,17 @@
 //! SimpleSchema: kro's short form of OpenAPI (`name: string | required=true`). Source: reference/kro.md section 2.
+//!
+//! Two steps: [`translate`] means exactly what kro means and says what kro says; [`build`] also refuses what kro lets through
+//! until the API server refuses the CRD.
+
+mod default;
+mod grammar;
+mod lexer;
+mod marker;
+mod object;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod types;
 
 use serde_json::{Map, Value};
 
@@ -15,7 +28,47 @@ pub struct Built {
 
 /// Builds the schema of an RGD's `spec.schema.spec` with its `spec.schema.types`.
 ///
-/// All findings at once, ordered by path; paths are those in the RGD (`spec.schema.spec.a.b`, `spec.schema.types.T.a`).
-pub fn build(_spec: &Map<String, Value>, _types: &Map<String, Value>) -> Result<Built, Vec<Diagnostic>> {
-    Ok(Built::default())
+/// All findings at once, ordered by path; paths are those in the RGD (`spec.schema.spec.a.b`, `spec.schema.types.T.a`). Where
+/// kro has a message, it is kro's; where a marker is at fault, `expression` holds the field's text and the marker's offset.
+pub fn build(spec: &Map<String, Value>, types: &Map<String, Value>) -> Result<Built, Vec<Diagnostic>> {
+    let Translation { schema, mut findings } = translate(spec, types);
+    findings.errors.append(&mut findings.refused);
+    if findings.errors.is_empty() {
+        Ok(Built { schema, warnings: ordered(findings.warnings) })
+    } else {
+        Err(ordered(findings.errors))
+    }
+}
+
+/// A schema as kro makes it, and everything there is to say.
+struct Translation {
+    schema: Schema,
+    findings: Findings,
+}
+
+/// What was found, by who objects.
+#[derive(Default)]
+struct Findings {
+    /// kro's own errors.
+    errors: Vec<Diagnostic>,
+    /// kro accepts it and the API server refuses the CRD.
+    refused: Vec<Diagnostic>,
+    /// Everybody accepts it.
+    warnings: Vec<Diagnostic>,
+}
+
+fn translate(spec: &Map<String, Value>, types: &Map<String, Value>) -> Translation {
+    let mut findings = Findings::default();
+    let types = types::resolve(types, &mut findings);
+    let schema = object::build(spec, &types, "spec.schema.spec", &mut findings);
+    if findings.errors.is_empty() && !object::is_small(&schema) {
+        findings.errors.push(object::too_large("spec.schema.spec"));
+    }
+    Translation { schema, findings }
+}
+
+fn ordered(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    findings.sort();
+    findings.dedup();
+    findings
 }
