@@ -1,1 +1,46 @@
-//! What tests and the README's first command start.
+//! What tests and the README's first command start: a real API server, a real registry, and what stands in for a cluster.
+//!
+//! Invariants: nothing outlives the process that started it, however that process ends ([`process`]); a missing program
+//! is an error that names the command which gets it, never a skipped test.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod api_server;
+pub mod audit;
+pub mod certificates;
+pub mod process;
+pub mod programs;
+pub mod proxy;
+pub mod registry;
+
+pub use api_server::{ApiServer, Identity};
+pub use audit::{AuditEvent, AuditLog};
+pub use process::StartError;
+pub use proxy::Proxy;
+pub use registry::{Registry, RegistryOptions};
+
+/// Runs a future to its end from code that may or may not be inside a runtime.
+///
+/// Uses its own thread and runtime, because blocking inside somebody else's runtime panics.
+pub(crate) fn block_on<F>(future: F) -> F::Output
+where
+    F: Future + Send,
+    F::Output: Send,
+{
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime needs only memory and an event queue")
+                .block_on(future)
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Chooses ring as the process's TLS provider; kube and reqwest are both built without a default one.
+pub fn use_ring() {
+    // An error only says that a provider was chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

@@ -1,0 +1,120 @@
+//! A real OCI registry (Debian's docker-registry) on 127.0.0.1.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    certificates::Authority,
+    process::{Process, StartError, free_port, output, with_free_ports},
+    programs,
+};
+
+/// How a registry is to be.
+#[derive(Clone, Debug, Default)]
+pub struct RegistryOptions {
+    /// TLS with a certificate of [`Registry::ca`].
+    pub tls: bool,
+    /// The one user and password that it asks for.
+    pub login: Option<(String, String)>,
+}
+
+/// A running registry; stopped, with its files removed, when dropped.
+#[derive(Debug)]
+pub struct Registry {
+    // Order matters: the process is stopped before the folder is removed.
+    _process: Process,
+    port: u16,
+    options: RegistryOptions,
+    folder: TempDir,
+}
+
+impl Registry {
+    /// Starts one over plain HTTP that lets everybody in.
+    pub fn start() -> Result<Self, StartError> {
+        Self::start_with(RegistryOptions::default())
+    }
+
+    /// Starts one as `options` say.
+    pub fn start_with(options: RegistryOptions) -> Result<Self, StartError> {
+        let folder = TempDir::with_prefix("plinth-registry-").map_err(StartError::io("make a folder for a registry"))?;
+        let parts = prepare(folder.path(), &options)?;
+        let (process, port) = with_free_ports(|| serve(folder.path(), &parts))?;
+        Ok(Self { _process: process, port, options, folder })
+    }
+
+    /// Where it listens, as image references spell it: `127.0.0.1:PORT`.
+    pub fn host(&self) -> String {
+        SocketAddr::from(([127, 0, 0, 1], self.port)).to_string()
+    }
+
+    /// `http://…` or `https://…`.
+    pub fn url(&self) -> String {
+        format!("http{}://{}", if self.options.tls { "s" } else { "" }, self.host())
+    }
+
+    /// PEM file of the authority that signed the registry's certificate; only with TLS.
+    pub fn ca(&self) -> PathBuf {
+        self.folder.path().join("ca.crt")
+    }
+
+    /// The options it was started with.
+    pub fn options(&self) -> &RegistryOptions {
+        &self.options
+    }
+
+    /// A folder for `DOCKER_CONFIG` whose `config.json` holds the login in base64, as `docker login` writes it.
+    ///
+    /// # Panics
+    /// Where the file cannot be written into the registry's own folder.
+    pub fn docker_config(&self) -> PathBuf {
+        let (user, password) = self.options.login.clone().unwrap_or_default();
+        let login = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, format!("{user}:{password}"));
+        let config = serde_json::json!({"auths": {self.host(): {"auth": login}}});
+        let folder = self.folder.path().join("docker");
+        fs::create_dir_all(&folder).expect("the registry's own folder is writable");
+        fs::write(folder.join("config.json"), config.to_string()).expect("the registry's own folder is writable");
+        folder
+    }
+}
+
+/// Writes certificates and passwords, and gives the parts of the configuration that name them.
+fn prepare(folder: &Path, options: &RegistryOptions) -> Result<String, StartError> {
+    let mut parts = String::new();
+    if options.tls {
+        let (certificate, key) = Authority::create(folder)?.issue("registry")?;
+        parts += &format!("  tls: {{certificate: \"{}\", key: \"{}\"}}\n", certificate.display(), key.display());
+    }
+    if let Some((user, password)) = &options.login {
+        programs::from_debian("htpasswd", "apache2-utils")?;
+        let line = output(Command::new("htpasswd").args(["-nbB", user, password]), "hash the registry's password")?;
+        let path = folder.join("htpasswd");
+        fs::write(&path, line).map_err(StartError::io("write the registry's password"))?;
+        parts += &format!("auth:\n  htpasswd: {{realm: tests, path: \"{}\"}}\n", path.display());
+    }
+    Ok(parts)
+}
+
+fn serve(folder: &Path, parts: &str) -> Result<(Process, u16), StartError> {
+    let port = free_port()?;
+    let config = format!(
+        "version: 0.1\nlog: {{level: warn}}\nstorage:\n  filesystem: {{rootdirectory: \"{}\"}}\n  delete: {{enabled: true}}\nhttp:\n  addr: 127.0.0.1:{port}\n{parts}",
+        folder.join("blobs").display(),
+    );
+    let path = folder.join("config.yaml");
+    fs::write(&path, config).map_err(StartError::io("write the registry's configuration"))?;
+    let mut command = Command::new(programs::from_debian("docker-registry", "docker-registry")?);
+    command.arg("serve").arg(&path);
+    let mut process = Process::start_with_folder(&command, &folder.join("registry.log"), folder)?;
+    process.wait_until(Duration::from_secs(30), || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+    Ok((process, port))
+}
+
+#[cfg(test)]
+mod tests;
