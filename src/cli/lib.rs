@@ -1,8 +1,75 @@
 //! The composition root: arguments, wiring, presenters, exit codes.
+//!
+//! The only room that knows which adapter stands behind a port. A verb is four steps: load, plan, act, present.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod args;
+pub mod exit;
+mod out;
+mod verbs;
 
 use std::process::ExitCode;
 
+use clap::{Parser, error::ErrorKind};
+use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::{
+    args::{Cli, Global},
+    exit::{Exit, Failure},
+    out::Out,
+};
+
 /// Parses the process's arguments, runs the verb and maps its outcome to an exit code.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error).into(),
+    };
+    let out = Out { quiet: cli.global.quiet };
+    start_logging(&cli.global);
+    match runtime().and_then(|runtime| runtime.block_on(verbs::run(cli, out))) {
+        Ok(exit) => exit.into(),
+        Err(failure) => tell(&failure, out).into(),
+    }
+}
+
+/// Help and version are answers; everything else is a wrong command line.
+fn usage(error: &clap::Error) -> Exit {
+    let _closed = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
+        _ => Exit::Usage,
+    }
+}
+
+fn tell(failure: &Failure, out: Out) -> Exit {
+    if !failure.message.is_empty() {
+        out.error(&format!("error: {}", failure.message));
+    }
+    if let Some(hint) = &failure.hint {
+        out.error(&format!("hint: {hint}"));
+    }
+    failure.exit
+}
+
+/// Logs go to standard error, off unless asked for: events are what a run says.
+fn start_logging(global: &Global) {
+    let level = match global.verbose {
+        0 => "off",
+        1 => "plinth=info,warn",
+        _ => "plinth=debug,info",
+    };
+    let filter = EnvFilter::try_from_env("PLINTH_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    tracing_subscriber::registry().with(filter).with(layer).init();
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    // One TLS provider for kube and reqwest; a second installation in one process is the only way this fails.
+    let _already = rustls::crypto::ring::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| Failure {
+        exit: Exit::Internal,
+        message: format!("starting the async runtime: {error}"),
+        hint: None,
+    })
 }

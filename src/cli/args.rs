@@ -1,0 +1,318 @@
+//! The command line as the user typed it. Nothing is looked up or decided here.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Brings up a platform cluster from one OCM component and keeps it up.
+#[derive(Debug, Parser)]
+#[command(name = "plinth", version, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    /// Flags of all verbs.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Flags of all verbs.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// Kubeconfig file (default: KUBECONFIG, then ~/.kube/config, then the pod's service account)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig (default: its current context)
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// Append-only text, no cursor movement, for screen readers
+    #[arg(long, global = true)]
+    pub plain: bool,
+    /// Only errors and the result
+    #[arg(long, global = true)]
+    pub quiet: bool,
+    /// More of what plinth does, on standard error (twice for more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Bring a platform up: resolve, plan, review, apply, watch
+    Up(Up),
+    /// Show what `up` would do; writes nothing
+    Plan(Plan),
+    /// Show the platform's health
+    Status(Status),
+    /// Explain why something is not ready
+    Why(Why),
+    /// Remove a platform in order
+    Down(Down),
+    /// Look at a release channel
+    Channel {
+        /// Which question.
+        #[command(subcommand)]
+        verb: Channel,
+    },
+    /// Check ResourceGraphDefinitions offline
+    Rgd {
+        /// Which question.
+        #[command(subcommand)]
+        verb: Rgd,
+    },
+    /// Ask for a derived name
+    Name {
+        /// Which name.
+        #[command(subcommand)]
+        verb: Name,
+    },
+    /// Print a shell completion script
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Where a channel is and how to get there.
+#[derive(Clone, Debug, Args)]
+pub struct SourceArgs {
+    /// REGISTRY//COMPONENT[:VERSION], ctf::PATH//COMPONENT:VERSION, an archive, a distribution folder, or a Platform file
+    #[arg(value_name = "SOURCE")]
+    pub source: String,
+    /// OCM configuration with credentials
+    #[arg(long, value_name = "FILE")]
+    pub ocm_config: Option<PathBuf>,
+    /// Registry host that speaks plain HTTP (repeatable)
+    #[arg(long, value_name = "HOST")]
+    pub plain_http: Vec<String>,
+    /// Further certificate authority, PEM (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub ca: Vec<PathBuf>,
+}
+
+/// What of a channel is wanted, and how.
+#[derive(Clone, Debug, Args)]
+pub struct SelectionArgs {
+    /// Which distribution, where the channel holds several
+    #[arg(long, value_name = "NAME[@RANGE]")]
+    pub distribution: Option<String>,
+    /// Version range of a component (repeatable)
+    #[arg(long, value_name = "COMPONENT=RANGE")]
+    pub select: Vec<String>,
+    /// Namespace of the instance and its delivery objects
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+    /// YAML merged over the distribution's instance
+    #[arg(long, value_name = "FILE")]
+    pub values: Option<PathBuf>,
+}
+
+/// Arguments of `up`.
+#[derive(Clone, Debug, Args)]
+pub struct Up {
+    /// The channel.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// What of it.
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// Apply without a question and without the terminal UI
+    #[arg(long)]
+    pub apply: bool,
+    /// How long to wait for Ready
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
+    /// Where the run is recorded (default: under the user's state folder, one file a platform)
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// How the run is told
+    #[arg(short, long, value_enum, default_value_t = RunOutput::Lines)]
+    pub output: RunOutput,
+}
+
+/// How a run is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunOutput {
+    /// One line a change.
+    Lines,
+    /// One JSON event a line.
+    Json,
+    /// A JUnit report at the end.
+    Junit,
+    /// GitHub workflow commands.
+    Github,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Human,
+    /// For machines.
+    Json,
+}
+
+/// Arguments of `plan`.
+#[derive(Clone, Debug, Args)]
+pub struct Plan {
+    /// The channel.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// What of it.
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// For people or machines
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+    /// Exit with 2 where something would change
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// How long to try to reach the cluster
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    pub timeout: Duration,
+}
+
+/// Arguments of `status`.
+#[derive(Clone, Debug, Args)]
+pub struct Status {
+    /// Wait until Ready
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait
+    #[arg(long, default_value = "5m", value_parser = duration)]
+    pub timeout: Duration,
+    /// For people or machines
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// Arguments of `why`.
+#[derive(Clone, Debug, Args)]
+pub struct Why {
+    /// KIND/NAME
+    pub subject: String,
+    /// For people or machines
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// Arguments of `down`.
+#[derive(Clone, Debug, Args)]
+pub struct Down {
+    /// Remove without a question
+    #[arg(long)]
+    pub apply: bool,
+    /// How long to wait
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
+    /// How the run is told
+    #[arg(short, long, value_enum, default_value_t = RunOutput::Lines)]
+    pub output: RunOutput,
+}
+
+/// Questions about a channel.
+#[derive(Debug, Subcommand)]
+pub enum Channel {
+    /// List the components of a channel
+    Ls(ChannelRead),
+    /// Show components, references and resources as a tree
+    Show(ChannelRead),
+    /// Print the release lock
+    Lock(ChannelLock),
+    /// Pack a folder into an archive
+    Pack {
+        /// The folder.
+        dir: PathBuf,
+        /// The archive: a folder, .tar or .tgz.
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// Arguments of a question about a channel.
+#[derive(Clone, Debug, Args)]
+pub struct ChannelRead {
+    /// The channel.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// For people or machines
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// Arguments of `channel lock`.
+#[derive(Clone, Debug, Args)]
+pub struct ChannelLock {
+    /// The channel.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Version range of a component (repeatable)
+    #[arg(long, value_name = "COMPONENT=RANGE")]
+    pub select: Vec<String>,
+    /// Where to save it instead of printing
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Questions about ResourceGraphDefinitions.
+#[derive(Debug, Subcommand)]
+pub enum Rgd {
+    /// Find everything that is wrong with files or folders
+    Check {
+        /// Folder with CRDs to check against (repeatable).
+        #[arg(long, value_name = "DIR")]
+        schemas: Vec<PathBuf>,
+        /// Files or folders.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// For people or machines
+        #[arg(short, long, value_enum, default_value_t = Output::Human)]
+        output: Output,
+    },
+    /// Print the CRD that a definition generates
+    Crd {
+        /// Folder with CRDs to check against (repeatable).
+        #[arg(long, value_name = "DIR")]
+        schemas: Vec<PathBuf>,
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// Derived names.
+#[derive(Debug, Subcommand)]
+pub enum Name {
+    /// The platform namespace of a ControlPlane
+    Namespace {
+        /// Namespace of the ControlPlane.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Use the decision record's prefix `mcp-` instead of the code's `mcp--`
+        #[arg(long)]
+        single_dash: bool,
+    },
+}
+
+/// Reads a duration such as `90s`, `10m` or `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let span: jiff::SignedDuration = text.parse().map_err(|_| format!("'{text}' is no duration such as 90s, 10m or 1h30m"))?;
+    Duration::try_from(span).map_err(|_| format!("'{text}' is negative"))
+}

@@ -1,0 +1,36 @@
+//! Writing to the two streams: data on standard output, talk on standard error.
+//!
+//! A closed pipe is a quiet end (`plinth status | head -1`), never a panic.
+
+use std::io::{self, Write};
+
+/// The two streams of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Out {
+    /// Leaves out talk that is not an error.
+    pub quiet: bool,
+}
+
+impl Out {
+    /// Prints one line of data.
+    pub fn data(self, line: &str) {
+        write_line(io::stdout().lock(), line);
+    }
+
+    /// Says one line to the person who watches.
+    pub fn talk(self, line: &str) {
+        if !self.quiet {
+            write_line(io::stderr().lock(), line);
+        }
+    }
+
+    /// Says one line that must be seen.
+    pub fn error(self, line: &str) {
+        write_line(io::stderr().lock(), line);
+    }
+}
+
+/// Writes and flushes; whoever closed the pipe does not want to hear more.
+fn write_line(mut stream: impl Write, line: &str) {
+    let _closed = stream.write_all(line.as_bytes()).and_then(|()| stream.write_all(b"\n")).and_then(|()| stream.flush());
+}
