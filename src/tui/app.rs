@@ -1,0 +1,70 @@
+//! The loop: keys, size, time and the run's events go in, screens and effects come out.
+
+use std::{
+    io,
+    sync::mpsc::{Receiver, TryRecvError},
+    time::Duration,
+};
+
+use crossterm::event::{self, Event as Input};
+use jiff::Timestamp;
+use plinth_run::Event;
+
+use crate::{
+    effect::Effect,
+    message::Message,
+    model::Model,
+    terminal::{self, Guard},
+    update::update,
+    view,
+};
+
+/// How long the loop waits for a key before it looks at the run again: at most ten frames a second, which SSH bears.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Runs until [`Effect::Quit`]. `clock` gives the time, `perform` fulfils every other effect.
+///
+/// Blocks its thread. Ends with an error where the terminal cannot be used.
+pub fn run(
+    mut model: Model,
+    events: &Receiver<Event>,
+    clock: impl Fn() -> Timestamp,
+    mut perform: impl FnMut(Effect),
+) -> io::Result<Model> {
+    let mut guard = Guard::open()?;
+    let size = guard.screen.size()?;
+    update(&mut model, Message::Resize { width: size.width, height: size.height });
+    loop {
+        update(&mut model, Message::Tick(clock()));
+        guard.screen.draw(|frame| view::draw(&model, frame))?;
+        let mut effects = drain(&mut model, events);
+        if event::poll(PATIENCE)? {
+            effects.extend(input(&mut model, &event::read()?));
+        }
+        for effect in effects {
+            if effect == Effect::Quit {
+                return Ok(model);
+            }
+            perform(effect);
+        }
+    }
+}
+
+/// Takes what the run said since the last look. A run that has gone away has already said how it ended.
+fn drain(model: &mut Model, events: &Receiver<Event>) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    loop {
+        match events.try_recv() {
+            Ok(event) => effects.extend(update(model, Message::Run(Box::new(event)))),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => return effects,
+        }
+    }
+}
+
+fn input(model: &mut Model, input: &Input) -> Vec<Effect> {
+    match input {
+        Input::Key(event) => terminal::key(*event).map(|key| update(model, Message::Key(key))).unwrap_or_default(),
+        Input::Resize(width, height) => update(model, Message::Resize { width: *width, height: *height }),
+        _ => Vec::new(),
+    }
+}

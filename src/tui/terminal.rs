@@ -1,0 +1,57 @@
+//! The terminal as a guarded resource: raw mode and the alternate screen go away on every path out.
+
+use std::io;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::DefaultTerminal;
+
+use crate::message::Key;
+
+/// An open terminal; dropping it restores the screen. A panic restores it too (ratatui's hook).
+pub struct Guard {
+    /// The screen.
+    pub screen: DefaultTerminal,
+}
+
+impl Guard {
+    /// Enters raw mode and the alternate screen.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self { screen: ratatui::try_init()? })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// Whether a full-screen view can be drawn: what `TERM` says (crossterm does not honour `dumb`).
+pub fn is_capable(term: Option<&str>) -> bool {
+    !matches!(term, None | Some("" | "dumb"))
+}
+
+/// Translates a key press; `None` for releases and keys that no command has.
+pub fn key(event: KeyEvent) -> Option<Key> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    let control = event.modifiers.contains(KeyModifiers::CONTROL);
+    Some(match event.code {
+        KeyCode::Char(c) if control => Key::Ctrl(c.to_ascii_lowercase()),
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Esc,
+        KeyCode::Tab => Key::Tab,
+        KeyCode::BackTab => Key::BackTab,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        _ => return None,
+    })
+}
