@@ -83,7 +83,13 @@ const fn entry(context: Context, command: Command, keys: &'static [Key], title: 
 /// The table. Nothing in it deletes.
 pub const TABLE: &[Entry] = &[
     entry(Context::Question, Command::Approve, &[Key::Char('y')], "apply the plan", true),
-    entry(Context::Question, Command::Decline, &[Key::Char('n'), Key::Char('q'), Key::Ctrl('c')], "write nothing and leave", true),
+    entry(
+        Context::Question,
+        Command::Decline,
+        &[Key::Char('n'), Key::Char('q'), Key::Ctrl('c')],
+        "write nothing and leave",
+        true,
+    ),
     entry(Context::Question, Command::Back, &[Key::Esc], "look at the plan first", true),
     entry(Context::Quit, Command::Interrupt, &[Key::Char('y'), Key::Ctrl('c')], "interrupt the run (it can be resumed)", true),
     entry(Context::Quit, Command::Back, &[Key::Char('n'), Key::Esc], "stay", true),

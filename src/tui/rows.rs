@@ -162,8 +162,8 @@ fn state_of(known: &SubjectState) -> (&'static str, Role) {
         (Some(Health::Current), _) => ("ready", Role::Ready),
         (Some(Health::Failed), _) => ("failed", Role::Failed),
         _ if !known.missing.is_empty() => ("deferred", Role::Waiting),
-        (Some(health @ (Health::InProgress | Health::Terminating)), _) => (health.word(), Role::Progressing),
-        (Some(health), _) => (health.word(), Role::Waiting),
+        (Some(health @ (Health::InProgress | Health::Terminating)), _) => (plinth_run::health::word(health), Role::Progressing),
+        (Some(health), _) => (plinth_run::health::word(health), Role::Waiting),
         (None, Some(action)) => (action.done(), Role::Plain),
         (None, None) => ("known", Role::Plain),
     }

@@ -49,7 +49,8 @@ fn line<'a>(model: &Model, row: &Row, selected: bool, width: u16) -> Line<'a> {
     let tail = if age.is_empty() { 0 } else { AGE };
     let head = format!("{mark}{}{fold}{}", "  ".repeat(row.depth.min(16)), row.title);
     let room = width.saturating_sub(WORD + 1 + tail);
-    let title_width = if row.detail.is_empty() { room } else { room.min((room * 3 / 5).max(room.saturating_sub(row.detail.chars().count() + 1))) };
+    // One column for all rows: eyes go down a column, not along a line.
+    let title_width = room * 3 / 5;
     let title = fit(&head, title_width);
     let detail = fit(&row.detail, room.saturating_sub(title_width));
     let style = model.ui.theme.style(row.role);

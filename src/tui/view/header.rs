@@ -26,7 +26,14 @@ pub(super) fn word(model: &Model) -> &'static str {
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let summary = model.run.summary();
     let elapsed = duration::short(model.run.elapsed());
-    let right = format!("{} {}/{} !{} ~{} {elapsed} ", word(model).to_uppercase(), summary.ready, summary.total, summary.failed, summary.deferred);
+    let right = format!(
+        "{} {}/{} !{} ~{} {elapsed} ",
+        word(model).to_uppercase(),
+        summary.ready,
+        summary.total,
+        summary.failed,
+        summary.deferred
+    );
     let room = usize::from(area.width).saturating_sub(right.chars().count() + 1);
     let left: String = format!(" plinth  {}  {}", model.run.platform, model.run.source).chars().take(room).collect();
     let pad = " ".repeat(usize::from(area.width).saturating_sub(left.chars().count() + right.chars().count()));

@@ -55,10 +55,7 @@ fn question(model: &Model) -> Vec<String> {
 
 pub(super) fn draw_footer(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let context = command::context(model);
-    let text: String = TABLE
-        .iter()
-        .filter(|entry| entry.footer && entry.context == context)
-        .map(|entry| format!(" {} {} ", entry.keys[0].label(), entry.title))
-        .collect();
+    let shown = TABLE.iter().filter(|entry| entry.footer && entry.context == context);
+    let text = shown.map(|entry| format!(" {} {} ", entry.keys[0].label(), entry.title)).collect::<Vec<_>>().concat();
     frame.render_widget(Paragraph::new(Span::styled(text, model.ui.theme.style(Role::Dim))), area);
 }

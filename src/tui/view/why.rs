@@ -13,7 +13,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     if area.height == 0 {
         return;
     }
-    let title = model.selected().map(|row| format!("── why: {} ", row.title)).unwrap_or_else(|| "── why ".to_owned());
+    let title = model.selected().map_or_else(|| "── why ".to_owned(), |row| format!("── why: {} ", row.title));
     let rule = "─".repeat(usize::from(area.width).saturating_sub(title.chars().count()));
     let mut lines = vec![Line::from(Span::styled(format!("{title}{rule}"), model.ui.theme.style(Role::Dim)))];
     lines.extend(chain(model).into_iter().map(Line::from));
