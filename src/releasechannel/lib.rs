@@ -1,1 +1,41 @@
 //! Release channels: everything of OCM that a consumer needs.
+//!
+//! The way through this room: a [`SourceRef`] says where, [`resolve`] opens a [`ComponentRepository`] there, follows component
+//! references and gives a [`Channel`] with its release lock. Every byte that comes in is hashed before anybody uses it, and
+//! everything from outside is bounded by [`Limits`]. This room knows nothing of Kubernetes.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod access;
+mod channel;
+mod closure;
+mod constructor;
+pub mod ctf;
+pub mod descriptor;
+mod digest;
+mod error;
+mod fetch;
+mod image;
+mod open;
+mod options;
+mod registry;
+pub mod repository;
+mod resolve;
+mod source;
+#[cfg(test)]
+mod testing;
+mod text;
+pub mod versions;
+
+pub use channel::{Channel, ComponentText, RgdDocument};
+pub use constructor::pack;
+pub use ctf::{Contents, Format};
+pub use descriptor::Descriptor;
+pub use digest::Digest;
+pub use error::{ErrorKind, RepositoryError, ResolveError};
+pub use image::ImageReference;
+pub use options::{Credential, Limits, Options, Verify};
+pub use registry::Registries;
+pub use repository::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
+pub use resolve::{Selection, platform_file, repository_from_spec, resolve};
+pub use source::{RepositoryRef, SourceRef};
+pub use text::TextError;

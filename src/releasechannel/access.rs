@@ -1,0 +1,160 @@
+//! Access specifications: how a resource's bytes are reached (ocm.md section 5). Unsigned, so never a proof of anything.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::digest::Digest;
+
+/// What an access asks for. Types that plinth does not fetch are kept by name, so that listing never fails on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A blob, or a nested manifest, beside the descriptor.
+    LocalBlob {
+        /// Digest of the blob or manifest.
+        reference: Digest,
+        /// Its media type.
+        media_type: String,
+        /// Original repository path and tag of an OCI artifact.
+        reference_name: String,
+    },
+    /// An image or other OCI artifact.
+    OciArtifact {
+        /// `imageReference` as it is written.
+        image: String,
+    },
+    /// A single blob of an OCI repository.
+    OciBlob {
+        /// The repository, as an image reference without tag.
+        repository: String,
+        /// The blob.
+        digest: Digest,
+        /// Its media type.
+        media_type: String,
+    },
+    /// An OCI artifact, relative to the registry of the component.
+    Relative {
+        /// Path, tag, digest.
+        reference: String,
+    },
+    /// A chart of a Helm repository.
+    Helm {
+        /// URL of the repository.
+        repository: String,
+        /// `name:version`.
+        chart: String,
+    },
+    /// A file by URL.
+    Wget {
+        /// The URL.
+        url: String,
+        /// Its media type.
+        media_type: String,
+        /// Headers.
+        headers: BTreeMap<String, Vec<String>>,
+    },
+    /// No content.
+    Nothing,
+    /// Anything else, and specifications with missing or wrong fields.
+    Other {
+        /// The type as it is written.
+        kind: String,
+        /// Why it cannot be fetched.
+        reason: String,
+    },
+}
+
+impl Access {
+    /// Reads a specification. Type names are compared with all aliases that the two OCM tools write.
+    pub fn read(access: &Value) -> Self {
+        let kind = text(access, "type");
+        let name = kind.strip_suffix("/v1").unwrap_or(kind);
+        let read = match name {
+            "localBlob" | "LocalBlob" => local_blob(access),
+            "ociArtifact" | "ociArtefact" | "ociRegistry" | "ociImage" | "OCIArtifact" | "OCIImage" => oci_artifact(access),
+            "ociBlob" | "OCIImageLayer" | "ociImageLayer" | "OCIBlob" => oci_blob(access),
+            "relativeOciReference" => required(access, "reference").map(|reference| Self::Relative { reference }),
+            "helm" | "Helm" => helm(access),
+            "wget" | "Wget" => wget(access),
+            "none" | "None" => Ok(Self::Nothing),
+            _ => Err("plinth does not fetch this access type".to_owned()),
+        };
+        read.unwrap_or_else(|reason| Self::Other { kind: kind.to_owned(), reason })
+    }
+}
+
+fn local_blob(access: &Value) -> Result<Access, String> {
+    let reference = required(access, "localReference")?.parse().map_err(|error| format!("localReference: {error}"))?;
+    let (media_type, reference_name) = (text(access, "mediaType").to_owned(), text(access, "referenceName").to_owned());
+    Ok(Access::LocalBlob { reference, media_type, reference_name })
+}
+
+fn oci_artifact(access: &Value) -> Result<Access, String> {
+    required(access, "imageReference").map(|image| Access::OciArtifact { image })
+}
+
+/// The tools write `ref`, their documents say `imageReference`.
+fn oci_blob(access: &Value) -> Result<Access, String> {
+    let repository = required(access, "ref").or_else(|_| required(access, "imageReference"))?;
+    let digest = required(access, "digest")?.parse().map_err(|error| format!("digest: {error}"))?;
+    Ok(Access::OciBlob { repository, digest, media_type: text(access, "mediaType").to_owned() })
+}
+
+fn helm(access: &Value) -> Result<Access, String> {
+    let (repository, chart) = (required(access, "helmRepository")?, required(access, "helmChart")?);
+    let version = text(access, "version");
+    let chart = if chart.contains(':') || version.is_empty() { chart } else { format!("{chart}:{version}") };
+    Ok(Access::Helm { repository, chart })
+}
+
+fn wget(access: &Value) -> Result<Access, String> {
+    let url = required(access, "url").or_else(|_| required(access, "URL"))?;
+    let verb = text(access, "verb");
+    if !matches!(verb, "" | "GET") || access.get("body").is_some_and(|body| !body.is_null()) {
+        return Err("only GET without a body is fetched".to_owned());
+    }
+    let headers = access.get("header").cloned().and_then(|header| serde_json::from_value(header).ok()).unwrap_or_default();
+    Ok(Access::Wget { url, media_type: text(access, "mediaType").to_owned(), headers })
+}
+
+fn text<'a>(access: &'a Value, key: &str) -> &'a str {
+    access.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn required(access: &Value, key: &str) -> Result<String, String> {
+    let found = text(access, key);
+    if found.is_empty() { Err(format!("{key} is missing")) } else { Ok(found.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn knows_all_spellings() {
+        for kind in ["ociArtifact", "ociArtifact/v1", "ociArtefact", "ociRegistry", "ociImage", "OCIImage/v1", "OCIArtifact"] {
+            let access = Access::read(&json!({"type": kind, "imageReference": "a.x/b:1"}));
+            assert_eq!(access, Access::OciArtifact { image: "a.x/b:1".into() }, "{kind}");
+        }
+        let digest = Digest::of(b"x");
+        for kind in ["localBlob", "LocalBlob/v1", "LocalBlob", "localBlob/v1"] {
+            let access = Access::read(&json!({"type": kind, "localReference": digest.as_str(), "mediaType": "m"}));
+            assert!(matches!(access, Access::LocalBlob { reference, .. } if reference == digest), "{kind}");
+        }
+    }
+
+    #[test]
+    fn keeps_what_it_cannot_fetch() {
+        for access in [
+            json!({"type": "acme.example/pigeon/v7"}),
+            json!({"type": "s3"}),
+            json!({}),
+            Value::Null,
+            json!({"type": "localBlob", "localReference": "../x"}),
+        ] {
+            assert!(matches!(Access::read(&access), Access::Other { .. }), "{access}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Following component references from a root: concurrent, bounded, each component version once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+
+use crate::descriptor::{Descriptor, Reference};
+use crate::digest::Digest;
+use crate::error::{ErrorKind, RepositoryError, ResolveError};
+use crate::options::Limits;
+use crate::repository::{ComponentRepository, ComponentVersion};
+use crate::versions;
+
+/// All component versions that a root leads to.
+#[derive(Clone, Debug)]
+pub(crate) struct Closure {
+    /// By name and version.
+    pub(crate) nodes: BTreeMap<ComponentVersion, Node>,
+    /// Where they were looked for, in order of preference.
+    pub(crate) repositories: Vec<Arc<dyn ComponentRepository>>,
+}
+
+/// One component version of a closure.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) descriptor: Arc<Descriptor>,
+    pub(crate) digest: Digest,
+    /// Index into [`Closure::repositories`].
+    pub(crate) repository: usize,
+    /// Its repository.
+    pub(crate) source: Arc<dyn ComponentRepository>,
+    /// A shortest path from the root, both ends included.
+    pub(crate) path: Vec<ComponentVersion>,
+    /// Indices of the descriptor's references that the selection kept.
+    pub(crate) kept: Vec<usize>,
+}
+
+impl Node {
+    pub(crate) fn at(&self) -> ComponentVersion {
+        ComponentVersion::new(&self.descriptor.name, &self.descriptor.version)
+    }
+
+    pub(crate) fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.kept.iter().map(|index| &self.descriptor.references[*index])
+    }
+
+    fn targets(&self) -> impl Iterator<Item = ComponentVersion> {
+        self.references().map(|reference| ComponentVersion::new(&reference.component, &reference.version))
+    }
+}
+
+/// A component version that is still to be read.
+struct Wanted {
+    path: Vec<ComponentVersion>,
+    /// The parent's repository, which is asked first (ocm.md section 13).
+    prefer: usize,
+}
+
+impl Closure {
+    /// Walks level by level, so that the result and the first error do not depend on timing.
+    pub(crate) async fn walk(
+        root: ComponentVersion,
+        repositories: Vec<Arc<dyn ComponentRepository>>,
+        select: &BTreeMap<String, String>,
+        limits: &Limits,
+    ) -> Result<Self, ResolveError> {
+        let mut closure = Self { nodes: BTreeMap::new(), repositories };
+        let mut seen = BTreeSet::from([root.clone()]);
+        let mut level = vec![Wanted { path: vec![root], prefer: 0 }];
+        while !level.is_empty() {
+            let found = closure.read_level(level, select, limits).await?;
+            level = Vec::new();
+            for node in found {
+                for target in node.targets() {
+                    if seen.insert(target.clone()) {
+                        level.push(Wanted { path: [node.path.as_slice(), &[target]].concat(), prefer: node.repository });
+                    }
+                }
+                closure.nodes.insert(node.at(), node);
+            }
+            check_bounds(seen.len(), &level, limits)?;
+        }
+        closure.refuse_cycles()?;
+        Ok(closure)
+    }
+
+    async fn read_level(
+        &self,
+        level: Vec<Wanted>,
+        select: &BTreeMap<String, String>,
+        limits: &Limits,
+    ) -> Result<Vec<Node>, ResolveError> {
+        let reads = level.into_iter().map(|wanted| self.read(wanted, select, limits));
+        let mut results = stream::iter(reads).buffered(limits.parallel.max(1) * 2);
+        let mut nodes = Vec::new();
+        while let Some(node) = results.next().await {
+            nodes.push(node?);
+        }
+        Ok(nodes)
+    }
+
+    async fn read(&self, wanted: Wanted, select: &BTreeMap<String, String>, limits: &Limits) -> Result<Node, ResolveError> {
+        let component = wanted.path.last().expect("a path has at least its end");
+        let order = std::iter::once(wanted.prefer).chain((0..self.repositories.len()).filter(|index| *index != wanted.prefer));
+        let mut missing = Vec::new();
+        for index in order {
+            let source = &self.repositories[index];
+            match source.descriptor(component).await {
+                Ok(found) => {
+                    let kept = keep(&found.descriptor, select, limits)?;
+                    let (descriptor, digest, source) = (found.descriptor, found.digest, Arc::clone(source));
+                    return Ok(Node { descriptor, digest, repository: index, source, path: wanted.path, kept });
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => missing.push(error),
+                Err(source) => return Err(ResolveError::Repository { path: wanted.path, source }),
+            }
+        }
+        Err(self.not_found(wanted.path, missing))
+    }
+
+    fn not_found(&self, path: Vec<ComponentVersion>, mut missing: Vec<RepositoryError>) -> ResolveError {
+        match (missing.pop(), path.len()) {
+            (Some(source), 1) if missing.is_empty() => ResolveError::Repository { path: Vec::new(), source },
+            _ => {
+                let searched = self.repositories.iter().map(|repository| repository.artifacts().place()).collect();
+                ResolveError::BrokenReference { path, searched }
+            }
+        }
+    }
+
+    /// The node, or an error that says it is not part of the closure.
+    pub(crate) fn require(&self, component: &ComponentVersion) -> Result<&Node, ResolveError> {
+        self.nodes.get(component).ok_or_else(|| {
+            let there = self.nodes.keys().filter(|key| key.name == component.name).map(|key| key.version.clone()).collect();
+            ResolveError::NoVersion { component: component.name.clone(), wanted: component.version.clone(), there }
+        })
+    }
+
+    /// Component versions reachable from one, itself included, sorted.
+    pub(crate) fn reachable(&self, from: &ComponentVersion) -> Vec<ComponentVersion> {
+        let mut seen = BTreeSet::new();
+        let mut queue = VecDeque::from([from.clone()]);
+        while let Some(next) = queue.pop_front() {
+            if let Some(node) = self.nodes.get(&next)
+                && seen.insert(next)
+            {
+                queue.extend(node.targets());
+            }
+        }
+        seen.into_iter().collect()
+    }
+
+    /// A depth-first walk without recursion: a component on the path from the root to itself closes a cycle.
+    fn refuse_cycles(&self) -> Result<(), ResolveError> {
+        let mut done = BTreeSet::new();
+        for start in self.nodes.keys() {
+            let mut path: Vec<(ComponentVersion, VecDeque<ComponentVersion>)> = Vec::new();
+            let mut next = Some(start.clone());
+            loop {
+                if let Some(component) = next.take() {
+                    if let Some(at) = path.iter().position(|(step, _)| *step == component) {
+                        let circle = path[at..].iter().map(|(step, _)| step.clone()).chain([component]).collect();
+                        return Err(ResolveError::Cycle { path: circle });
+                    }
+                    if !done.contains(&component) {
+                        let targets = self.nodes.get(&component).map(|node| node.targets().collect()).unwrap_or_default();
+                        path.push((component, targets));
+                    }
+                }
+                let Some((_, targets)) = path.last_mut() else { break };
+                next = targets.pop_front();
+                if next.is_none() {
+                    done.extend(path.pop().map(|(component, _)| component));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_bounds(seen: usize, level: &[Wanted], limits: &Limits) -> Result<(), ResolveError> {
+    if seen > limits.components {
+        return Err(ResolveError::Limit { what: "the number of component versions".to_owned(), limit: limits.components });
+    }
+    match level.iter().find(|wanted| wanted.path.len() > limits.depth) {
+        Some(wanted) => {
+            let what = format!("the path of references to {}", wanted.path[wanted.path.len() - 1]);
+            Err(ResolveError::Limit { what, limit: limits.depth })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Which references the selection keeps: where one is given for a component, only the highest version that it allows.
+fn keep(descriptor: &Descriptor, select: &BTreeMap<String, String>, limits: &Limits) -> Result<Vec<usize>, ResolveError> {
+    if descriptor.references.len() > limits.references {
+        let what = format!("the number of references of {}:{}", descriptor.name, descriptor.version);
+        return Err(ResolveError::Limit { what, limit: limits.references });
+    }
+    let mut chosen = BTreeMap::new();
+    for (component, wanted) in select {
+        let there = || {
+            descriptor
+                .references
+                .iter()
+                .filter(|reference| reference.component == *component)
+                .map(|reference| reference.version.as_str())
+        };
+        if there().next().is_none() {
+            continue;
+        }
+        let Some(version) = versions::pick(Some(wanted), there().collect::<Vec<_>>()) else {
+            let there = versions::sorted(there()).iter().map(|version| version.raw().to_owned()).collect();
+            return Err(ResolveError::NoVersion { component: component.clone(), wanted: wanted.clone(), there });
+        };
+        chosen.insert(component.as_str(), version);
+    }
+    let is_kept =
+        |reference: &Reference| chosen.get(reference.component.as_str()).is_none_or(|version| *version == reference.version);
+    Ok((0..descriptor.references.len()).filter(|index| is_kept(&descriptor.references[*index])).collect())
+}

@@ -1,0 +1,193 @@
+//! Reading CTFs and other archives from strangers: names are checked, links refused, sizes and counts bounded.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+
+use super::{Contents, INDEX_FILE, Payload, file_error, index};
+use crate::digest::Digest;
+use crate::error::RepositoryError;
+use crate::options::Limits;
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// Below this size a high ratio of compression is no bomb.
+const FREE_BYTES: u64 = 256 << 20;
+/// Deflate cannot do better than about 1032; real content stays far below this.
+const MOST_RATIO: u64 = 200;
+
+/// Opens a CTF that is a folder.
+pub(super) fn open_folder(path: &Path, place: String, limits: &Limits) -> Result<Contents, RepositoryError> {
+    let index_path = path.join(INDEX_FILE);
+    let bytes = read_file(&index_path, limits.manifest_bytes.max(64 << 20))?;
+    let artifacts = index::read(&bytes, &index_path.display().to_string())?;
+    let folder = path.join("blobs");
+    let mut blobs = BTreeMap::new();
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents { place, artifacts, blobs }),
+        Err(error) => return Err(file_error("list", &folder, error)),
+    };
+    for (count, entry) in entries.enumerate() {
+        check_count(count, &place, limits)?;
+        let entry = entry.map_err(|error| file_error("list", &folder, error))?;
+        let Some(digest) = entry.file_name().to_str().and_then(digest_of_file) else { continue };
+        // A link could lead out of the folder.
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            blobs.insert(digest, Payload::File(entry.path()));
+        }
+    }
+    Ok(Contents { place, artifacts, blobs })
+}
+
+/// Opens a CTF that is a tar or tgz: one pass finds where the blobs are. A tgz is unpacked into a file without a name first.
+pub(super) fn open_file(path: &Path, place: String, limits: &Limits) -> Result<Contents, RepositoryError> {
+    let mut file = File::open(path).map_err(|error| file_error("read", path, error))?;
+    let mut magic = [0; 2];
+    let is_gzip = file.read_exact(&mut magic).is_ok() && magic == GZIP_MAGIC;
+    file.rewind().map_err(|error| file_error("read", path, error))?;
+    let mut file = if is_gzip { gunzip(file, path, &place, limits)? } else { file };
+    file.rewind().map_err(|error| file_error("read", path, error))?;
+    let (entries, index) = scan(&file, &place, limits)?;
+    let file = Arc::new(file);
+    let index = index.ok_or_else(|| RepositoryError::malformed(&place, format!("the archive has no {INDEX_FILE}")))?;
+    let artifacts = index::read(&index, &format!("{place}: {INDEX_FILE}"))?;
+    let blob = |(name, (offset, size)): (String, (u64, u64))| {
+        let digest = name.strip_prefix("blobs/").and_then(digest_of_file)?;
+        Some((digest, Payload::Range { file: Arc::clone(&file), offset, size }))
+    };
+    let blobs = entries.into_iter().filter_map(blob).collect();
+    Ok(Contents { place, artifacts, blobs })
+}
+
+type Offsets = BTreeMap<String, (u64, u64)>;
+
+fn scan(file: &File, place: &str, limits: &Limits) -> Result<(Offsets, Option<Vec<u8>>), RepositoryError> {
+    let length = file.metadata().map_err(|error| RepositoryError::malformed(place, error))?.len();
+    let mut archive = tar::Archive::new(file);
+    let entries = archive.entries_with_seek().map_err(|error| not_a_tar(place, &error))?;
+    let mut offsets = BTreeMap::new();
+    let mut index = None;
+    for (count, entry) in entries.enumerate() {
+        check_count(count, place, limits)?;
+        let mut entry = entry.map_err(|error| not_a_tar(place, &error))?;
+        let Some(name) = checked_name(&entry, place)? else { continue };
+        let (offset, size) = (entry.raw_file_position(), entry.size());
+        if offset.checked_add(size).is_none_or(|end| end > length) {
+            return Err(RepositoryError::malformed(place, format!("the archive ends inside {name}")));
+        }
+        if name == INDEX_FILE {
+            if index.is_some() {
+                return Err(RepositoryError::malformed(place, format!("the archive has {INDEX_FILE} twice")));
+            }
+            index = Some(read_bounded(&mut entry, 64 << 20, &format!("{place}: {INDEX_FILE}"))?);
+        } else {
+            offsets.insert(name, (offset, size));
+        }
+    }
+    Ok((offsets, index))
+}
+
+/// Reads all files of a small tar or tgz that is in memory.
+pub(crate) fn in_memory(bytes: &Bytes, what: &str, limits: &Limits) -> Result<Vec<(String, Bytes)>, RepositoryError> {
+    let plain = gunzip_bytes(bytes, what, limits.document_bytes.max(FREE_BYTES))?;
+    let mut archive = tar::Archive::new(plain.as_ref());
+    let entries = archive.entries().map_err(|error| not_a_tar(what, &error))?;
+    let mut files = Vec::new();
+    for (count, entry) in entries.enumerate() {
+        check_count(count, what, limits)?;
+        let mut entry = entry.map_err(|error| not_a_tar(what, &error))?;
+        if let Some(name) = checked_name(&entry, what)? {
+            let content = read_bounded(&mut entry, plain.len() as u64, what)?;
+            files.push((name, content.into()));
+        }
+    }
+    Ok(files)
+}
+
+/// Decompresses where the bytes have gzip's magic (ocm.md section 5: the media type does not tell), else gives them back.
+pub(crate) fn gunzip_bytes(bytes: &Bytes, what: &str, limit: u64) -> Result<Bytes, RepositoryError> {
+    if !bytes.starts_with(&GZIP_MAGIC) {
+        return Ok(bytes.clone());
+    }
+    read_bounded(&mut MultiGzDecoder::new(bytes.as_ref()), limit, what).map(Bytes::from)
+}
+
+/// The clean name of a regular file; `None` for folders and headers without content. Links, devices and names that lead out are
+/// refused: nobody has a reason to put them into a CTF.
+fn checked_name<R: Read>(entry: &tar::Entry<'_, R>, place: &str) -> Result<Option<String>, RepositoryError> {
+    let raw = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    let kind = entry.header().entry_type();
+    let name = raw.trim_start_matches("./").to_owned();
+    let is_clean = !raw.starts_with('/') && !name.contains(['\\', '\0']) && !name.split('/').any(|part| part == "..");
+    if !is_clean {
+        return Err(RepositoryError::malformed(place, format!("the archive's entry `{}` leads out of it", raw.escape_debug())));
+    }
+    match kind {
+        tar::EntryType::Regular | tar::EntryType::Continuous => Ok(Some(name)),
+        tar::EntryType::Directory | tar::EntryType::XGlobalHeader => Ok(None),
+        _ => Err(RepositoryError::malformed(
+            place,
+            format!("the archive's entry `{}` is a link or special file", raw.escape_debug()),
+        )),
+    }
+}
+
+fn gunzip(file: File, path: &Path, place: &str, limits: &Limits) -> Result<File, RepositoryError> {
+    let packed = file.metadata().map_err(|error| file_error("read", path, error))?.len();
+    let most = limits.archive_bytes.min(FREE_BYTES.max(packed.saturating_mul(MOST_RATIO)));
+    let mut plain = tempfile::tempfile().map_err(|error| file_error("create a temporary file for", path, error))?;
+    let mut decoder = MultiGzDecoder::new(std::io::BufReader::new(file)).take(most + 1);
+    let mut buffer = vec![0; 256 * 1024];
+    let mut total = 0;
+    loop {
+        let count =
+            decoder.read(&mut buffer).map_err(|error| RepositoryError::malformed(place, format!("decompressing it: {error}")))?;
+        if count == 0 {
+            break;
+        }
+        total += count as u64;
+        if total > most {
+            return Err(RepositoryError::Limit { what: format!("{place}, decompressed,"), limit: most, unit: "bytes" });
+        }
+        plain.write_all(&buffer[..count]).map_err(|error| file_error("unpack", path, error))?;
+    }
+    plain.seek(SeekFrom::Start(0)).map_err(|error| file_error("unpack", path, error))?;
+    Ok(plain)
+}
+
+/// Reads to the end, at most `limit` bytes.
+pub(crate) fn read_bounded(reader: &mut impl Read, limit: u64, what: &str) -> Result<Vec<u8>, RepositoryError> {
+    let mut bytes = Vec::new();
+    reader.take(limit + 1).read_to_end(&mut bytes).map_err(|error| RepositoryError::malformed(what, error))?;
+    if bytes.len() as u64 > limit {
+        return Err(RepositoryError::Limit { what: what.to_owned(), limit, unit: "bytes" });
+    }
+    Ok(bytes)
+}
+
+/// Reads a file, at most `limit` bytes.
+pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, RepositoryError> {
+    let mut file = File::open(path).map_err(|error| file_error("read", path, error))?;
+    read_bounded(&mut file, limit, &path.display().to_string())
+}
+
+/// `sha256.<hex>`.
+fn digest_of_file(name: &str) -> Option<Digest> {
+    name.replacen('.', ":", 1).parse().ok()
+}
+
+fn check_count(count: usize, place: &str, limits: &Limits) -> Result<(), RepositoryError> {
+    if count < limits.archive_entries {
+        return Ok(());
+    }
+    Err(RepositoryError::Limit { what: place.to_owned(), limit: limits.archive_entries as u64, unit: "entries" })
+}
+
+fn not_a_tar(place: &str, error: &std::io::Error) -> RepositoryError {
+    RepositoryError::malformed(place, format!("reading the tar archive: {error}"))
+}

@@ -1,0 +1,253 @@
+//! What can go wrong, and what it means for the caller.
+
+use std::path::PathBuf;
+
+use crate::digest::Digest;
+use crate::repository::ComponentVersion;
+
+/// What an error means for whoever has to react: the exit code and whether trying again can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorKind {
+    /// The input is wrong, incomplete or not proven: exit 4, trying again changes nothing.
+    Refused,
+    /// Something asked for is not there, and its repository answered so: exit 4.
+    NotFound,
+    /// The repository could not be reached or is overloaded: try again, then exit 3.
+    Unavailable,
+}
+
+/// A repository could not give what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// The repository answered that the thing is not there.
+    #[error("{what} is not in {place}")]
+    NotFound {
+        /// The thing asked for.
+        what: String,
+        /// The repository.
+        place: String,
+    },
+    /// No answer, or one that says "later", after all attempts.
+    #[error("{place} could not be reached while reading {what} (attempts: {attempts}): {cause}")]
+    Unavailable {
+        /// The thing asked for.
+        what: String,
+        /// The host.
+        place: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// The last answer or network error.
+        cause: String,
+    },
+    /// The repository wants other credentials.
+    #[error("{place} refused access to {what}: {reason}")]
+    Denied {
+        /// The thing asked for.
+        what: String,
+        /// The host.
+        place: String,
+        /// The status, and which credentials were offered (never their values).
+        reason: String,
+    },
+    /// Bytes do not have the digest they were asked by.
+    #[error("{what} was tampered with or damaged: its digest is {found}, not {expected}")]
+    Digest {
+        /// The blob, with its place.
+        what: String,
+        /// What was asked for.
+        expected: Digest,
+        /// What the bytes have.
+        found: Digest,
+    },
+    /// A document or archive is not what it should be.
+    #[error("{what} cannot be used: {reason}")]
+    Malformed {
+        /// The document, with file, component or host.
+        what: String,
+        /// What is wrong, with line and column where there are any.
+        reason: String,
+    },
+    /// A bound was passed.
+    #[error("{what} is over the limit of {limit} {unit}")]
+    Limit {
+        /// What was being read.
+        what: String,
+        /// The bound.
+        limit: u64,
+        /// Its unit.
+        unit: &'static str,
+    },
+    /// The access type or repository type is not one that plinth can read.
+    #[error("{what} cannot be fetched: {reason}")]
+    Unsupported {
+        /// The resource or repository.
+        what: String,
+        /// Which type, and what is known.
+        reason: String,
+    },
+    /// A file could not be read or written.
+    #[error("{action} {path}: {cause}")]
+    File {
+        /// `read`, `write`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        cause: std::io::Error,
+    },
+}
+
+impl RepositoryError {
+    /// What the error means for the caller.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Unavailable { .. } => ErrorKind::Unavailable,
+            Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            Self::Denied { .. }
+            | Self::Digest { .. }
+            | Self::Malformed { .. }
+            | Self::Limit { .. }
+            | Self::Unsupported { .. }
+            | Self::File { .. } => ErrorKind::Refused,
+        }
+    }
+
+    pub(crate) fn malformed(what: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Malformed { what: what.into(), reason: reason.to_string() }
+    }
+}
+
+/// A channel could not be resolved.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The SOURCE text is not one.
+    #[error("`{text}` is not a source: {reason}")]
+    Source {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A repository's answer, while a component was being read. `path` leads from the root to it.
+    #[error("{}{source}", prefix(path))]
+    Repository {
+        /// Root first; empty before the root is known.
+        path: Vec<ComponentVersion>,
+        /// What the repository said.
+        source: RepositoryError,
+    },
+    /// A reference leads nowhere.
+    #[error("the component reference {} leads to a version that is in none of: {}", arrows(path), searched.join(", "))]
+    BrokenReference {
+        /// Root first, the missing one last.
+        path: Vec<ComponentVersion>,
+        /// Repositories that were asked.
+        searched: Vec<String>,
+    },
+    /// Component references form a circle.
+    #[error("component references form a cycle: {}", arrows(path))]
+    Cycle {
+        /// The circle; first and last are the same.
+        path: Vec<ComponentVersion>,
+    },
+    /// No version satisfies what was asked.
+    #[error("no version of {component} satisfies `{wanted}`; there are: {}", list(there))]
+    NoVersion {
+        /// OCM component name.
+        component: String,
+        /// Version or constraint.
+        wanted: String,
+        /// Versions there are, lowest first.
+        there: Vec<String>,
+    },
+    /// Several answers are possible and none was chosen.
+    #[error("{question}; choose one of: {}", list(choices))]
+    Choice {
+        /// What is open.
+        question: String,
+        /// The possible answers.
+        choices: Vec<String>,
+    },
+    /// A bound was passed.
+    #[error("{what} is over the limit of {limit}")]
+    Limit {
+        /// What was counted, and where.
+        what: String,
+        /// The bound.
+        limit: usize,
+    },
+    /// A document inside the channel is wrong.
+    #[error("resource {resource} of {component}: {reason}")]
+    Document {
+        /// Name and version.
+        component: ComponentVersion,
+        /// Resource name.
+        resource: String,
+        /// What is wrong, with line and column.
+        reason: String,
+    },
+    /// Options cannot be used, such as a CA file that holds no certificate.
+    #[error("{option} cannot be used: {reason}")]
+    Option {
+        /// Option or file.
+        option: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl ResolveError {
+    /// What the error means for the caller.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Repository { source, .. } => source.kind(),
+            Self::BrokenReference { .. } | Self::NoVersion { .. } => ErrorKind::NotFound,
+            Self::Source { .. }
+            | Self::Cycle { .. }
+            | Self::Choice { .. }
+            | Self::Limit { .. }
+            | Self::Document { .. }
+            | Self::Option { .. } => ErrorKind::Refused,
+        }
+    }
+
+    /// What may help, where something general can be said.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Choice { .. } => Some("--distribution NAME[@RANGE] and --select COMPONENT=RANGE choose"),
+            Self::Repository { source: RepositoryError::Denied { .. }, .. } => {
+                Some("credentials come from --ocm-config and the docker config.json of the current user")
+            }
+            Self::BrokenReference { .. } => Some("the archive or mirror is incomplete: transfer the channel recursively"),
+            Self::Repository { source: RepositoryError::Digest { .. }, .. } => {
+                Some("fetch the archive again from where it was made")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<RepositoryError> for ResolveError {
+    fn from(source: RepositoryError) -> Self {
+        Self::Repository { path: Vec::new(), source }
+    }
+}
+
+fn prefix(path: &[ComponentVersion]) -> String {
+    if path.is_empty() { String::new() } else { format!("component {}: ", arrows(path)) }
+}
+
+fn arrows(path: &[ComponentVersion]) -> String {
+    let steps: Vec<String> = path.iter().map(ToString::to_string).collect();
+    steps.join(" → ")
+}
+
+fn list(items: &[String]) -> String {
+    const SHOWN: usize = 40;
+    match items.len() {
+        0 => "none".to_owned(),
+        n if n > SHOWN => format!("{} … ({n} in all)", items[..SHOWN].join(", ")),
+        _ => items.join(", "),
+    }
+}

@@ -1,0 +1,216 @@
+//! Getting the bytes of a resource, and proving them against its digest (ocm.md sections 5 and 7).
+
+mod artifact;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::access::Access;
+use crate::closure::Node;
+use crate::descriptor::Resource;
+use crate::digest::Digest;
+use crate::error::{RepositoryError, ResolveError};
+use crate::image::ImageReference;
+use crate::options::Limits;
+use crate::repository::{ArtifactStore, BlobStream, ComponentRepository, Content, Manifest, Pointer};
+
+/// What an access leads to.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Plain bytes.
+    Blob { stream: BlobStream, media_type: String },
+    /// A manifest or index in a store.
+    Artifact(Artifact),
+}
+
+/// A manifest or index, and where its blobs are.
+#[derive(Debug)]
+pub(crate) struct Artifact {
+    pub(crate) store: Arc<dyn ArtifactStore>,
+    pub(crate) repository: String,
+    pub(crate) manifest: Manifest,
+}
+
+/// Opens resources. Holds the connections to registries outside the component's own repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetcher {
+    pub(crate) registries: Arc<crate::registry::Registries>,
+    pub(crate) limits: Limits,
+}
+
+impl Fetcher {
+    /// The bytes of a resource by name, for documents: bounded, proven, one layer taken out of an OCI artifact.
+    pub(crate) async fn resource(&self, node: &Node, name: &str) -> Result<Bytes, ResolveError> {
+        let found: Vec<&Resource> = node.descriptor.resources.iter().filter(|resource| resource.identity.name == name).collect();
+        let component = node.at();
+        match found.as_slice() {
+            [resource] => self.read(node, resource).await,
+            [] => {
+                let names = node.descriptor.resources.iter().map(|resource| resource.identity.to_string()).collect::<Vec<_>>();
+                let reason = format!("there is none of that name; there are: {}", names.join(", "));
+                Err(ResolveError::Document { component, resource: name.to_owned(), reason })
+            }
+            several => {
+                let choices = several.iter().map(|resource| resource.identity.to_string()).collect();
+                Err(ResolveError::Choice { question: format!("{component} has several resources `{name}`"), choices })
+            }
+        }
+    }
+
+    /// The bytes of this resource.
+    pub(crate) async fn read(&self, node: &Node, resource: &Resource) -> Result<Bytes, ResolveError> {
+        let what = format!("resource {} of {}", resource.identity, node.at());
+        let read = async {
+            let found = self.open(node.source.as_ref(), &node.descriptor.name, resource, &what).await?;
+            self.document(found, resource, &what).await
+        };
+        read.await.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })
+    }
+
+    async fn document(&self, found: Found, resource: &Resource, what: &str) -> Result<Bytes, RepositoryError> {
+        let expected = expected_digest(resource, what)?;
+        match found {
+            Found::Blob { stream, media_type } => {
+                let bytes = stream.read(self.limits.document_bytes).await?;
+                if artifact::is_packed(&media_type) {
+                    let unpacked = artifact::unpack(&bytes, what, &self.limits)?;
+                    prove(expected.as_ref(), &unpacked.manifest, Some(&bytes), what)?;
+                    return artifact::document_layer(&unpacked, what, &self.limits).await;
+                }
+                if let Some(expected) = expected
+                    && !expected.matches(&bytes)
+                {
+                    return Err(RepositoryError::Digest { what: what.to_owned(), found: hash_like(&expected, &bytes), expected });
+                }
+                Ok(bytes)
+            }
+            Found::Artifact(artifact) => {
+                prove(expected.as_ref(), &artifact.manifest, None, what)?;
+                artifact::document_layer(&artifact, what, &self.limits).await
+            }
+        }
+    }
+
+    /// Follows the access of a resource. `what` names it in errors.
+    pub(crate) async fn open(
+        &self,
+        source: &dyn ComponentRepository,
+        component: &str,
+        resource: &Resource,
+        what: &str,
+    ) -> Result<Found, RepositoryError> {
+        match Access::read(&resource.access) {
+            Access::LocalBlob { reference, media_type, .. } => self.open_local(source, component, &reference, media_type).await,
+            Access::OciArtifact { image } => self.open_image(&image, what).await,
+            Access::OciBlob { repository, digest, media_type } => {
+                let image = parse_image(&repository, what)?;
+                let stream = self.registries.of_image(&image)?.blob(&image.repository, &digest).await?;
+                Ok(Found::Blob { stream, media_type })
+            }
+            Access::Relative { reference } => self.open_relative(source, component, &reference, what).await,
+            Access::Nothing => Err(unsupported(what, "its access type is none: it has no content")),
+            Access::Helm { .. } | Access::Wget { .. } => {
+                Err(unsupported(what, "this build does not fetch helm and wget accesses yet"))
+            }
+            Access::Other { kind, reason } => Err(unsupported(what, &format!("access type `{kind}`: {reason}"))),
+        }
+    }
+
+    async fn open_local(
+        &self,
+        source: &dyn ComponentRepository,
+        component: &str,
+        reference: &Digest,
+        media_type: String,
+    ) -> Result<Found, RepositoryError> {
+        if !is_manifest_type(&media_type) {
+            let stream = source.open(component, reference, Content::Blob).await?;
+            return Ok(Found::Blob { stream, media_type });
+        }
+        let (store, repository) = (source.artifacts(), source.location(component));
+        let manifest = store.manifest(&repository, &Pointer::Digest(reference.clone())).await?;
+        Ok(Found::Artifact(Artifact { store, repository, manifest }))
+    }
+
+    async fn open_image(&self, image: &str, what: &str) -> Result<Found, RepositoryError> {
+        let image = parse_image(image, what)?;
+        let store = self.registries.of_image(&image)?;
+        let manifest = store.manifest(&image.repository, &image.pointer()).await?;
+        Ok(Found::Artifact(Artifact { store, repository: image.repository, manifest }))
+    }
+
+    /// First relative to the registry's host, then to the component's repository (ocm.md section 5).
+    async fn open_relative(
+        &self,
+        source: &dyn ComponentRepository,
+        component: &str,
+        reference: &str,
+        what: &str,
+    ) -> Result<Found, RepositoryError> {
+        // A host that no registry has, so that docker's defaults do not apply.
+        let image = parse_image(&format!("relative.invalid/{}", reference.trim_start_matches('/')), what)?;
+        let store = source.artifacts();
+        let location = source.location(component);
+        let base = location.split(crate::source::DESCRIPTORS).next().unwrap_or_default().to_owned();
+        let mut last = None;
+        for repository in [image.repository.clone(), format!("{base}{}", image.repository)] {
+            match store.manifest(&repository, &image.pointer()).await {
+                Ok(manifest) => return Ok(Found::Artifact(Artifact { store, repository, manifest })),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.expect("two places were tried"))
+    }
+}
+
+fn parse_image(text: &str, what: &str) -> Result<ImageReference, RepositoryError> {
+    ImageReference::parse(text).ok_or_else(|| RepositoryError::malformed(what, format!("`{text}` is not an image reference")))
+}
+
+fn unsupported(what: &str, reason: &str) -> RepositoryError {
+    RepositoryError::Unsupported { what: what.to_owned(), reason: reason.to_owned() }
+}
+
+/// Media types whose local reference is the digest of a manifest in the same repository (v2's way, ocm.md 4.1).
+pub(crate) fn is_manifest_type(media_type: &str) -> bool {
+    matches!(
+        media_type,
+        "application/vnd.oci.image.manifest.v1+json"
+            | "application/vnd.oci.image.index.v1+json"
+            | "application/vnd.docker.distribution.manifest.v2+json"
+            | "application/vnd.docker.distribution.manifest.list.v2+json"
+    )
+}
+
+/// What the descriptor says the content must be; `None` where it says nothing or excludes it.
+pub(crate) fn expected_digest(resource: &Resource, what: &str) -> Result<Option<Digest>, RepositoryError> {
+    match &resource.digest {
+        Some(spec) if !spec.is_excluded() => match spec.digest() {
+            Some(digest) => Ok(Some(digest)),
+            None => Err(RepositoryError::malformed(what, format!("its digest {}:{} is not one", spec.hash, spec.value))),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// The dual rule of ocm.md section 7: an OCI artifact may be recorded by its manifest's digest or by the hash of its packed form.
+pub(crate) fn prove(
+    expected: Option<&Digest>,
+    manifest: &Manifest,
+    packed: Option<&Bytes>,
+    what: &str,
+) -> Result<(), RepositoryError> {
+    let Some(expected) = expected else { return Ok(()) };
+    if expected.matches(&manifest.bytes) || packed.is_some_and(|bytes| expected.matches(bytes)) {
+        return Ok(());
+    }
+    let found = hash_like(expected, &manifest.bytes);
+    Err(RepositoryError::Digest { what: what.to_owned(), expected: expected.clone(), found })
+}
+
+pub(crate) fn hash_like(expected: &Digest, bytes: &[u8]) -> Digest {
+    let mut hasher = expected.hasher();
+    hasher.update(bytes);
+    hasher.finish()
+}

@@ -1,0 +1,131 @@
+//! OCI artifacts that carry a document: packed artifact sets, and the one layer that is meant.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::Artifact;
+use crate::ctf::{Contents, Payload, archive};
+use crate::digest::Digest;
+use crate::error::RepositoryError;
+use crate::options::Limits;
+use crate::repository::{ArtifactStore, Manifest, Pointer, annotation, entry_digest, media_type};
+
+/// Names that writers of different age give to the index of an artifact set.
+const INDEX_NAMES: [&str; 3] = ["index.json", "artifact-descriptor.json", "artifact-set-descriptor.json"];
+/// Repository name inside an unpacked set; sets have no names of their own.
+const UNNAMED: &str = "artifact";
+
+/// Whether a blob of this media type is a packed OCI artifact (ocm.md 4.1).
+pub(crate) fn is_packed(media_type: &str) -> bool {
+    let packed_manifest = media_type.starts_with("application/vnd.oci.image.")
+        || media_type.starts_with("application/vnd.docker.distribution.manifest.");
+    let packed = [".v1+tar", ".v1+tar+gzip", ".v2+tar", ".v2+tar+gzip"].iter().any(|end| media_type.ends_with(end));
+    (packed_manifest && packed && !media_type.contains(".layer."))
+        || media_type.starts_with("application/vnd.ocm.software.oci.layout.v1+tar")
+}
+
+/// Unpacks an artifact set or OCI layout, and finds its main manifest.
+pub(crate) fn unpack(bytes: &Bytes, what: &str, limits: &Limits) -> Result<Artifact, RepositoryError> {
+    let files = archive::in_memory(bytes, what, limits)?;
+    let mut index = None;
+    let mut blobs = std::collections::BTreeMap::new();
+    for (name, content) in files {
+        if INDEX_NAMES.contains(&name.as_str()) {
+            index = Some(content);
+        } else if let Some(digest) = blob_digest(&name) {
+            blobs.insert(digest, Payload::Bytes(content));
+        }
+    }
+    let index = index.ok_or_else(|| RepositoryError::malformed(what, "the packed artifact has no index.json"))?;
+    let index: Value = crate::text::json(&index).map_err(|error| RepositoryError::malformed(what, error))?;
+    let main = main_entry(&index, what)?;
+    let manifest = read_manifest(&blobs, &main, what)?;
+    let store = Contents { place: what.to_owned(), artifacts: Vec::new(), blobs }.into_store(limits.clone());
+    Ok(Artifact { store, repository: UNNAMED.to_owned(), manifest })
+}
+
+/// `blobs/sha256.<hex>` (artifact set) and `blobs/sha256/<hex>` (OCI layout).
+fn blob_digest(name: &str) -> Option<Digest> {
+    let rest = name.strip_prefix("blobs/")?;
+    rest.replacen(['.', '/'], ":", 1).parse().ok()
+}
+
+/// `software.ocm/main`, else the single entry with a tag, else the single entry (ocm.md 4.1).
+fn main_entry(index: &Value, what: &str) -> Result<Digest, RepositoryError> {
+    if let Some(main) = annotation(index, "software.ocm/main").or_else(|| annotation(index, "cloud.gardener.ocm/main")) {
+        return main.parse().map_err(|error| RepositoryError::malformed(what, error));
+    }
+    let entries = index.get("manifests").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let is_tagged = |entry: &&Value| {
+        annotation(entry, "software.ocm/tags").is_some() || annotation(entry, "org.opencontainers.image.ref.name").is_some()
+    };
+    let tagged: Vec<&Value> = entries.iter().filter(is_tagged).collect();
+    match (tagged.as_slice(), entries) {
+        ([entry], _) => entry_digest(entry, what),
+        (_, [entry]) => entry_digest(entry, what),
+        _ => Err(RepositoryError::malformed(
+            what,
+            format!("the packed artifact has {} entries and none is the main one", entries.len()),
+        )),
+    }
+}
+
+fn read_manifest(
+    blobs: &std::collections::BTreeMap<Digest, Payload>,
+    digest: &Digest,
+    what: &str,
+) -> Result<Manifest, RepositoryError> {
+    match blobs.get(digest) {
+        Some(Payload::Bytes(bytes)) if digest.matches(bytes) => Manifest::decode(bytes.clone(), digest.clone(), "", what),
+        Some(_) => {
+            Err(RepositoryError::malformed(what, format!("the packed artifact's manifest does not have the digest {digest}")))
+        }
+        None => Err(RepositoryError::malformed(what, format!("the packed artifact lacks its manifest {digest}"))),
+    }
+}
+
+/// Reads the layer with the document: the only one, or the only one that says it is YAML or JSON.
+pub(crate) async fn document_layer(artifact: &Artifact, what: &str, limits: &Limits) -> Result<Bytes, RepositoryError> {
+    let manifest = single_manifest(artifact, what).await?;
+    let layers = manifest.entries("layers");
+    let documents: Vec<&Value> = layers.iter().filter(|layer| is_document(layer)).collect();
+    let layer = match (documents.as_slice(), layers) {
+        ([layer], _) => *layer,
+        ([], [layer]) => layer,
+        _ => {
+            let reason = format!("of its {} layers, {} look like a document", layers.len(), documents.len());
+            return Err(RepositoryError::malformed(what, reason));
+        }
+    };
+    let digest = entry_digest(layer, what)?;
+    artifact.store.blob(&artifact.repository, &digest).await?.read(limits.document_bytes).await
+}
+
+/// An index with one member stands for that member.
+async fn single_manifest(artifact: &Artifact, what: &str) -> Result<Manifest, RepositoryError> {
+    if !artifact.manifest.is_index() {
+        return Ok(artifact.manifest.clone());
+    }
+    match artifact.manifest.entries("manifests") {
+        [entry] => {
+            let pointer = Pointer::Digest(entry_digest(entry, what)?);
+            let store: &Arc<dyn ArtifactStore> = &artifact.store;
+            store.manifest(&artifact.repository, &pointer).await
+        }
+        several => {
+            Err(RepositoryError::malformed(what, format!("it is an index of {} manifests, not one document", several.len())))
+        }
+    }
+}
+
+fn is_document(layer: &Value) -> bool {
+    let title = annotation(layer, "org.opencontainers.image.title").unwrap_or_default();
+    let kind = media_type(layer);
+    let by_type = ["yaml", "json"]
+        .iter()
+        .any(|word| kind.ends_with(word) || kind.contains(&format!("{word}+")) || kind.contains(&format!("x-{word}")));
+    let by_name = [".yaml", ".yml", ".json"].iter().any(|end| title.ends_with(end));
+    by_type || by_name
+}

@@ -1,0 +1,106 @@
+//! Finding out what a SOURCE is, and opening it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plinth_api::platform::PlatformSpec;
+
+use crate::ctf::{Contents, INDEX_FILE};
+use crate::error::ResolveError;
+use crate::options::Options;
+use crate::registry::Registries;
+use crate::repository::{ComponentRepository, OciRepository};
+use crate::resolve::{folder_of, platform_file};
+use crate::source::{RepositoryRef, SourceRef};
+
+/// A source that has been opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// In order of preference, at least one.
+    pub(crate) repositories: Vec<Arc<dyn ComponentRepository>>,
+    /// The component, where the source names one.
+    pub(crate) component: Option<String>,
+    /// Version or range, where the source names one.
+    pub(crate) version: Option<String>,
+    /// The Platform file that the source was.
+    pub(crate) platform: Option<PlatformSpec>,
+    /// For messages.
+    pub(crate) place: String,
+}
+
+pub(crate) async fn open(source: &SourceRef, registries: &Arc<Registries>, options: &Options) -> Result<Opened, ResolveError> {
+    let SourceRef::Path(path) = source else { return open_component(source, registries, options) };
+    let Some(platform) = platform_file(path)? else { return open_path(path, options) };
+    let inner = SourceRef::from_platform(&platform.source, &folder_of(path))?;
+    let mut opened = match &inner {
+        SourceRef::Component { .. } => open_component(&inner, registries, options)?,
+        SourceRef::Path(inner) => open_path(inner, options)?,
+    };
+    opened.version = opened.version.or_else(|| platform.source.version.clone());
+    opened.platform = Some(platform);
+    Ok(opened)
+}
+
+/// A repository at a reference.
+pub(crate) fn repository(
+    reference: &RepositoryRef,
+    registries: &Arc<Registries>,
+    options: &Options,
+) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
+    let specification = reference.specification();
+    let limits = options.limits.clone();
+    match reference {
+        RepositoryRef::Ctf(path) => {
+            let store = Contents::open(path, &limits)?.into_store(limits.clone());
+            Ok(Arc::new(OciRepository::new(store, "", specification, limits)))
+        }
+        RepositoryRef::Oci { host, sub_path, plain_http } => {
+            let store = registries.of_host(host, *plain_http)?;
+            Ok(Arc::new(OciRepository::new(store, sub_path, specification, limits)))
+        }
+    }
+}
+
+fn open_component(source: &SourceRef, registries: &Arc<Registries>, options: &Options) -> Result<Opened, ResolveError> {
+    let SourceRef::Component { repositories, component, version } = source else {
+        return Err(ResolveError::Source { text: source.to_string(), reason: "it names no component".to_owned() });
+    };
+    let place = repositories.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let repositories =
+        repositories.iter().map(|reference| repository(reference, registries, options)).collect::<Result<_, _>>()?;
+    Ok(Opened { repositories, component: Some(component.clone()), version: version.clone(), platform: None, place })
+}
+
+/// A folder with `artifact-index.json` is a CTF, one with `channel.yaml` a local channel; a file is a constructor where it is YAML, else
+/// an archive (contracts 6).
+fn open_path(path: &Path, options: &Options) -> Result<Opened, ResolveError> {
+    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    let is_folder = path.is_dir();
+    let place = path.display().to_string();
+    let repository = if (is_folder && path.join("channel.yaml").is_file()) || (is_yaml && path.is_file()) {
+        local(path, options)?
+    } else {
+        if is_folder && !path.join(INDEX_FILE).is_file() {
+            let reason = format!("the folder has neither {INDEX_FILE} nor channel.yaml");
+            return Err(ResolveError::Source { text: place, reason });
+        }
+        let contents = Contents::open(path, &options.limits)?;
+        store_repository(contents, RepositoryRef::Ctf(absolute(path)), options)
+    };
+    Ok(Opened { repositories: vec![repository], component: None, version: None, platform: None, place: format!("ctf::{place}") })
+}
+
+fn local(path: &Path, options: &Options) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
+    let contents = crate::constructor::pack(path, &options.limits)?;
+    Ok(store_repository(contents, RepositoryRef::Ctf(absolute(path)), options))
+}
+
+fn store_repository(contents: Contents, reference: RepositoryRef, options: &Options) -> Arc<dyn ComponentRepository> {
+    let store = contents.into_store(options.limits.clone());
+    Arc::new(OciRepository::new(store, "", reference.specification(), options.limits.clone()))
+}
+
+/// The lock and a Repository object must mean the same file from everywhere.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

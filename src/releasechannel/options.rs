@@ -1,0 +1,122 @@
+//! How repositories are reached and how far the room goes: credentials, trust, bounds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// How repositories are reached, and what is trusted. The default asks nobody but the docker config of the current user.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Hosts (`host` or `host:port`) that are spoken to without TLS. Nothing is ever downgraded by itself.
+    pub plain_http: BTreeSet<String>,
+    /// Files with further certificate authorities, PEM.
+    pub ca_files: Vec<PathBuf>,
+    /// Further certificate authorities as PEM text.
+    pub ca_pem: Vec<String>,
+    /// An `.ocmconfig`; where given it replaces the search of the current user's.
+    pub ocm_config: Option<PathBuf>,
+    /// A docker `config.json`; where given it replaces the current user's.
+    pub docker_config: Option<PathBuf>,
+    /// Texts of `.ocmconfig` files, from Secrets and ConfigMaps of a cluster.
+    pub ocm_config_texts: Vec<String>,
+    /// Texts of docker `config.json` files, from Secrets of a cluster.
+    pub docker_config_texts: Vec<String>,
+    /// Credentials by host, tried before everything else.
+    pub credentials: BTreeMap<String, Credential>,
+    /// Leaves configuration files of the current user alone: in a cluster, and in tests.
+    pub no_user_config: bool,
+    /// A registry that holds everything; with it no other host is contacted.
+    pub mirror: Option<String>,
+    /// Public keys or certificates (PEM files) by signature name.
+    pub keys: BTreeMap<String, PathBuf>,
+    /// What is required of signatures.
+    pub verify: Verify,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// User and password, or a token. Its `Debug` shows neither.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// HTTP basic.
+    Basic {
+        /// User name.
+        user: String,
+        /// Password.
+        password: String,
+    },
+    /// An identity token for the token service.
+    IdentityToken(String),
+    /// A bearer token used as it is.
+    Bearer(String),
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Basic { .. } => "Basic(hidden)",
+            Self::IdentityToken(_) => "IdentityToken(hidden)",
+            Self::Bearer(_) => "Bearer(hidden)",
+        })
+    }
+}
+
+/// What is required of signatures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Every signature there is must be proven where there is a key for it.
+    #[default]
+    IfSigned,
+    /// At least one signature must be proven.
+    Required,
+    /// Signatures are not looked at. Digests of bytes always are.
+    Off,
+}
+
+/// Bounds on everything from outside.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Component versions in one closure.
+    pub components: usize,
+    /// Length of the longest path of references.
+    pub depth: usize,
+    /// References of one component version.
+    pub references: usize,
+    /// Bytes of a manifest, an index or a configuration file.
+    pub manifest_bytes: u64,
+    /// Bytes of a descriptor.
+    pub descriptor_bytes: u64,
+    /// Bytes of a resource that is read into memory, such as an RGD, after decompression.
+    pub document_bytes: u64,
+    /// Bytes of a blob that is passed on as a stream.
+    pub blob_bytes: u64,
+    /// Entries of an archive.
+    pub archive_entries: usize,
+    /// Bytes of an archive after decompression.
+    pub archive_bytes: u64,
+    /// Tags of one repository.
+    pub tags: usize,
+    /// Requests to one host at the same time.
+    pub parallel: usize,
+    /// Attempts for one request.
+    pub attempts: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        const MIB: u64 = 1 << 20;
+        Self {
+            components: 10_000,
+            depth: 64,
+            references: 10_000,
+            manifest_bytes: 8 * MIB,
+            descriptor_bytes: 16 * MIB,
+            document_bytes: 32 * MIB,
+            blob_bytes: 64 * 1024 * MIB,
+            archive_entries: 200_000,
+            archive_bytes: 256 * 1024 * MIB,
+            tags: 100_000,
+            parallel: 8,
+            attempts: 4,
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Component versions in an OCI store (ocm.md section 3): tag, manifest or index, descriptor layer.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use serde_json::Value;
+
+use super::store::{ArtifactStore, Content, Manifest, Pointer};
+use super::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
+use crate::descriptor::Descriptor;
+use crate::digest::Digest;
+use crate::error::RepositoryError;
+use crate::options::Limits;
+use crate::source::DESCRIPTORS;
+use crate::versions;
+
+const COMPONENT_CONFIGS: [&str; 3] = [
+    "application/vnd.ocm.software.component.config.v1+json",
+    "application/vnd.gardener.cloud.cnudie.component.config.v1+json",
+    "application/vnd.oci.gardener.cloud.cnudie.component-descriptor-metadata.config.v2+json",
+];
+
+/// A component repository in an OCI store.
+#[derive(Debug)]
+pub struct OciRepository {
+    store: Arc<dyn ArtifactStore>,
+    sub_path: String,
+    specification: Value,
+    limits: Limits,
+}
+
+impl OciRepository {
+    /// `sub_path` is the path below the store's root, without slashes at the ends.
+    pub fn new(store: Arc<dyn ArtifactStore>, sub_path: &str, specification: Value, limits: Limits) -> Self {
+        Self { store, sub_path: sub_path.to_owned(), specification, limits }
+    }
+
+    async fn find(&self, component: &ComponentVersion) -> Result<FoundDescriptor, RepositoryError> {
+        let repository = self.location(&component.name);
+        let pointer = Pointer::Tag(versions::to_tag(&component.version));
+        let what = format!("{}/{repository}{pointer}", self.store.place());
+        let top = self.store.manifest(&repository, &pointer).await?;
+        let manifest = self.component_manifest(&repository, top, &what).await?;
+        let layer = self.descriptor_layer(&repository, &manifest, &what).await?;
+        let digest = entry_digest(&layer, &what)?;
+        let bytes = self.store.blob(&repository, &digest).await?.read(self.limits.descriptor_bytes).await?;
+        let descriptor = decode(&layer, bytes, &what)?;
+        if descriptor.name != component.name || descriptor.version != component.version {
+            let reason = format!("its descriptor says {}:{}", descriptor.name, descriptor.version);
+            return Err(RepositoryError::malformed(what, reason));
+        }
+        Ok(FoundDescriptor { descriptor: Arc::new(descriptor), digest })
+    }
+
+    /// In an index, the manifest of the component version: the annotated one, else the only one with an artifact type or configuration
+    /// of a component, else the first (ocm.md 3.2).
+    async fn component_manifest(&self, repository: &str, top: Manifest, what: &str) -> Result<Manifest, RepositoryError> {
+        if !top.is_index() {
+            return Ok(top);
+        }
+        let entries = top.entries("manifests");
+        let annotated = |entry: &&Value| annotation(entry, "software.ocm.descriptor") == Some("true");
+        let is_typed = |entry: &&Value| {
+            entry.get("artifactType").and_then(Value::as_str).is_some_and(|kind| kind.contains("component-descriptor"))
+        };
+        let chosen = only(entries.iter().filter(annotated)).or_else(|| only(entries.iter().filter(is_typed)));
+        if let Some(entry) = chosen {
+            return self.store.manifest(repository, &Pointer::Digest(entry_digest(entry, what)?)).await;
+        }
+        self.first_component_manifest(repository, entries, what).await
+    }
+
+    async fn first_component_manifest(
+        &self,
+        repository: &str,
+        entries: &[Value],
+        what: &str,
+    ) -> Result<Manifest, RepositoryError> {
+        const LOOKED_AT: usize = 64;
+        for entry in entries.iter().take(LOOKED_AT) {
+            let manifest = self.store.manifest(repository, &Pointer::Digest(entry_digest(entry, what)?)).await?;
+            if is_component_config(&manifest) {
+                return Ok(manifest);
+            }
+        }
+        Err(RepositoryError::malformed(what, "no manifest of this index belongs to a component version"))
+    }
+
+    /// The layer with the descriptor: recognised by its media type; where several could be it, the configuration decides.
+    async fn descriptor_layer(&self, repository: &str, manifest: &Manifest, what: &str) -> Result<Value, RepositoryError> {
+        let layers = manifest.entries("layers");
+        let candidates: Vec<&Value> = layers.iter().filter(|layer| is_descriptor_type(media_type(layer))).collect();
+        match candidates.as_slice() {
+            [only] => Ok((*only).clone()),
+            _ if !is_component_config(manifest) => Err(RepositoryError::malformed(what, "that is not a component version")),
+            _ => self.layer_of_config(repository, manifest, what).await,
+        }
+    }
+
+    async fn layer_of_config(&self, repository: &str, manifest: &Manifest, what: &str) -> Result<Value, RepositoryError> {
+        let config = manifest.document.get("config").cloned().unwrap_or_default();
+        let stream = self.store.blob(repository, &entry_digest(&config, what)?).await?;
+        let bytes = stream.read(self.limits.manifest_bytes).await?;
+        let config: Value = crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(what, error))?;
+        config
+            .get("componentDescriptorLayer")
+            .filter(|layer| layer.is_object())
+            .cloned()
+            .ok_or_else(|| RepositoryError::malformed(what, "its configuration names no componentDescriptorLayer"))
+    }
+
+    async fn list(&self, component: &str) -> Result<Vec<String>, RepositoryError> {
+        let tags = self.store.tags(&self.location(component)).await?;
+        let spelled: Vec<String> = tags.iter().map(|tag| versions::from_tag(tag)).collect();
+        Ok(versions::sorted(spelled.iter().map(String::as_str)).iter().map(|version| version.raw().to_owned()).collect())
+    }
+}
+
+impl ComponentRepository for OciRepository {
+    fn specification(&self) -> Value {
+        self.specification.clone()
+    }
+
+    fn versions<'a>(&'a self, component: &'a str) -> BoxFuture<'a, Result<Vec<String>, RepositoryError>> {
+        self.list(component).boxed()
+    }
+
+    fn descriptor<'a>(&'a self, component: &'a ComponentVersion) -> BoxFuture<'a, Result<FoundDescriptor, RepositoryError>> {
+        self.find(component).boxed()
+    }
+
+    fn open<'a>(
+        &'a self,
+        component: &'a str,
+        digest: &'a Digest,
+        content: Content,
+    ) -> BoxFuture<'a, Result<BlobStream, RepositoryError>> {
+        async move {
+            let repository = self.location(component);
+            match content {
+                Content::Blob => self.store.blob(&repository, digest).await,
+                Content::Manifest => {
+                    let manifest = self.store.manifest(&repository, &Pointer::Digest(digest.clone())).await?;
+                    Ok(BlobStream::from_bytes(format!("{repository}@{digest}"), manifest.bytes, digest))
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn components(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>> {
+        async move {
+            let prefix = self.location("");
+            let names = |all: Vec<String>| all.iter().filter_map(|name| name.strip_prefix(&prefix)).map(str::to_owned).collect();
+            Ok(self.store.repositories().await?.map(names))
+        }
+        .boxed()
+    }
+
+    fn artifacts(&self) -> Arc<dyn ArtifactStore> {
+        Arc::clone(&self.store)
+    }
+
+    fn location(&self, component: &str) -> String {
+        if self.sub_path.is_empty() {
+            format!("{DESCRIPTORS}/{component}")
+        } else {
+            format!("{}/{DESCRIPTORS}/{component}", self.sub_path)
+        }
+    }
+}
+
+fn only<'a>(mut entries: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
+    let first = entries.next()?;
+    entries.next().is_none().then_some(first)
+}
+
+/// A string annotation of an OCI descriptor.
+pub(crate) fn annotation<'a>(entry: &'a Value, key: &str) -> Option<&'a str> {
+    entry.get("annotations")?.get(key)?.as_str()
+}
+
+/// The media type of an OCI descriptor.
+pub(crate) fn media_type(entry: &Value) -> &str {
+    entry.get("mediaType").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The digest of an OCI descriptor.
+pub(crate) fn entry_digest(entry: &Value, what: &str) -> Result<Digest, RepositoryError> {
+    let text = entry.get("digest").and_then(Value::as_str).unwrap_or_default();
+    text.parse().map_err(|error| RepositoryError::malformed(what, error))
+}
+
+fn is_component_config(manifest: &Manifest) -> bool {
+    manifest.document.get("config").is_some_and(|config| COMPONENT_CONFIGS.contains(&media_type(config)))
+}
+
+/// All media types of ocm.md 3.3 begin like this; a vendor's further suffix does not harm, since the content decides.
+fn is_descriptor_type(media_type: &str) -> bool {
+    [
+        "application/vnd.ocm.software.component-descriptor.",
+        "application/vnd.gardener.cloud.cnudie.component-descriptor.",
+        "application/vnd.oci.gardener.cloud.cnudie.component-descriptor.config.",
+    ]
+    .iter()
+    .any(|start| media_type.starts_with(start))
+}
+
+fn decode(layer: &Value, bytes: Bytes, what: &str) -> Result<Descriptor, RepositoryError> {
+    let text = if media_type(layer).ends_with("+tar") { descriptor_in_tar(&bytes, what)? } else { bytes };
+    Descriptor::read(&text).map_err(|error| RepositoryError::malformed(what, error))
+}
+
+fn descriptor_in_tar(bytes: &[u8], what: &str) -> Result<Bytes, RepositoryError> {
+    const ENTRIES: usize = 16;
+    let malformed = |reason: String| RepositoryError::malformed(what, reason);
+    let mut archive = tar::Archive::new(bytes);
+    let entries = archive.entries().map_err(|error| malformed(error.to_string()))?;
+    for entry in entries.take(ENTRIES) {
+        let mut entry = entry.map_err(|error| malformed(format!("its descriptor layer is no tar: {error}")))?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if name.trim_start_matches("./").trim_start_matches('/') == "component-descriptor.yaml"
+            && entry.header().entry_type().is_file()
+        {
+            // The layer is bounded, and a tar holds no more than it weighs.
+            let mut text = Vec::new();
+            entry.read_to_end(&mut text).map_err(|error| malformed(error.to_string()))?;
+            return Ok(text.into());
+        }
+    }
+    Err(malformed("its descriptor layer holds no component-descriptor.yaml".to_owned()))
+}

@@ -1,0 +1,332 @@
+//! From a SOURCE to a [`Channel`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use plinth_api::lock::{LockedComponent, LockedRef, LockedReference, LockedResource, ReferenceTarget, ReleaseLock};
+use plinth_api::platform::{PlatformSpec, VERSION};
+use serde_json::Value;
+
+use crate::channel::{Channel, ComponentText, RgdDocument};
+use crate::closure::{Closure, Node};
+use crate::ctf::archive::gunzip_bytes;
+use crate::descriptor::Resource;
+use crate::error::{ErrorKind, ResolveError};
+use crate::fetch::Fetcher;
+use crate::open::{Opened, open};
+use crate::options::{Limits, Options};
+use crate::registry::Registries;
+use crate::repository::{ComponentRepository, ComponentVersion};
+use crate::source::SourceRef;
+use crate::{text, versions};
+
+/// What was chosen where a channel leaves a choice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Distribution: component name or its last segment, and a version or range.
+    pub distribution: Option<(String, Option<String>)>,
+    /// Version or range by component name. Where a component refers to several versions of it, only the highest allowed stays.
+    pub select: BTreeMap<String, String>,
+}
+
+/// Resolves a source: finds the root's version, follows all references, proves every descriptor's bytes, reads the RGDs, the instance
+/// and the scenario, and writes down the lock. Nothing is written anywhere.
+pub async fn resolve(source: &SourceRef, selection: &Selection, options: &Options) -> Result<Channel, ResolveError> {
+    let registries = Registries::new(options)?;
+    let opened = open(source, &registries, options).await?;
+    let selection = merged(selection, opened.platform.as_ref());
+    let root = find_root(&opened).await?;
+    let Opened { repositories, platform, .. } = opened;
+    let closure = Closure::walk(root.clone(), repositories, &selection.select, &options.limits).await?;
+    let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
+    let fetcher = Fetcher { registries, limits: options.limits.clone() };
+    let documents = read_documents(&closure, &fetcher, &options.limits).await?;
+    let lock = lock_of(&root, &closure);
+    let remarks = remarks(&root, &closure);
+    let Documents { rgds, instances, scenarios } = documents;
+    Ok(Channel { lock, root, rgds, instances, scenarios, distribution, platform, remarks, closure, fetcher })
+}
+
+/// A repository by its OCM specification, for Repository objects. Relative paths of archives are taken as they are.
+pub fn repository_from_spec(specification: &Value, options: &Options) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
+    let reference = crate::source::RepositoryRef::from_value(specification)?;
+    crate::open::repository(&reference, &Registries::new(options)?, options)
+}
+
+/// The Platform in this file, if the file is one; `None` where it is something else.
+pub fn platform_file(path: &Path) -> Result<Option<PlatformSpec>, ResolveError> {
+    const LIMIT: u64 = 4 << 20;
+    let is_text = path.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
+    if !is_text || !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = crate::ctf::archive::read_file(path, LIMIT)?;
+    let refuse = |reason: String| ResolveError::Option { option: path.display().to_string(), reason };
+    let document: Value = text::document(&bytes).map_err(|error| refuse(error.to_string()))?;
+    if document.get("kind").and_then(Value::as_str) != Some("Platform") {
+        return Ok(None);
+    }
+    let expected = format!("{}/{VERSION}", plinth_api::platform::GROUP);
+    if document.get("apiVersion").and_then(Value::as_str) != Some(expected.as_str()) {
+        return Err(refuse(format!("a Platform file must have apiVersion {expected}")));
+    }
+    let spec = document.get("spec").cloned().unwrap_or_default();
+    serde_json::from_value(spec).map(Some).map_err(|error| refuse(format!("spec: {error}")))
+}
+
+/// Flags win over the Platform file.
+fn merged(selection: &Selection, platform: Option<&PlatformSpec>) -> Selection {
+    let mut merged = selection.clone();
+    let Some(platform) = platform else { return merged };
+    for (component, range) in &platform.select {
+        merged.select.entry(component.clone()).or_insert_with(|| range.clone());
+    }
+    if merged.distribution.is_none() {
+        merged.distribution = platform.distribution.as_ref().map(|choice| (choice.name.clone(), choice.version.clone()));
+    }
+    merged
+}
+
+async fn find_root(opened: &Opened) -> Result<ComponentVersion, ResolveError> {
+    let component = match &opened.component {
+        Some(component) => component.clone(),
+        None => return the_only_root(opened).await,
+    };
+    match &opened.version {
+        Some(version) if versions::is_exact(version) => Ok(ComponentVersion::new(component, version)),
+        wanted => highest(opened, &component, wanted.as_deref()).await,
+    }
+}
+
+/// Looks in every repository in turn; the first that has a fitting version gives the root.
+async fn highest(opened: &Opened, component: &str, wanted: Option<&str>) -> Result<ComponentVersion, ResolveError> {
+    let mut there = Vec::new();
+    for repository in &opened.repositories {
+        let versions = match repository.versions(component).await {
+            Ok(versions) => versions,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(version) = versions::pick(wanted, versions.iter().map(String::as_str)) {
+            return Ok(ComponentVersion::new(component, version));
+        }
+        there.extend(versions);
+    }
+    Err(ResolveError::NoVersion { component: component.to_owned(), wanted: wanted.unwrap_or("*").to_owned(), there })
+}
+
+/// In an archive with one channel: the component that no other refers to. Several versions of it: the highest release.
+async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError> {
+    let mut all = Vec::new();
+    let mut referenced = std::collections::BTreeSet::new();
+    for repository in &opened.repositories {
+        for component in repository.components().await?.unwrap_or_default() {
+            for version in repository.versions(&component).await? {
+                let at = ComponentVersion::new(&component, version);
+                let found = repository
+                    .descriptor(&at)
+                    .await
+                    .map_err(|source| ResolveError::Repository { path: vec![at.clone()], source })?;
+                referenced.extend(found.descriptor.references.iter().map(|reference| reference.component.clone()));
+                all.push(at);
+            }
+        }
+    }
+    let roots: Vec<ComponentVersion> = all.into_iter().filter(|at| !referenced.contains(&at.name)).collect();
+    let mut names: Vec<&str> = roots.iter().map(|root| root.name.as_str()).collect();
+    names.dedup();
+    match names.as_slice() {
+        [name] => {
+            let there = roots.iter().map(|root| root.version.as_str()).collect::<Vec<_>>();
+            let version = versions::pick(opened.version.as_deref(), there.iter().copied());
+            version.map(|version| ComponentVersion::new(*name, version)).ok_or_else(|| {
+                let there = there.iter().map(|version| (*version).to_owned()).collect();
+                let wanted = opened.version.clone().unwrap_or_else(|| "*".to_owned());
+                ResolveError::NoVersion { component: (*name).to_owned(), wanted, there }
+            })
+        }
+        _ => {
+            let choices = roots.iter().map(|root| format!("{}//{root}", opened.place)).collect();
+            Err(ResolveError::Choice { question: format!("{} holds {} channels", opened.place, names.len()), choices })
+        }
+    }
+}
+
+fn choose_distribution(
+    closure: &Closure,
+    wanted: Option<&(String, Option<String>)>,
+) -> Result<Option<ComponentVersion>, ResolveError> {
+    let Some((name, range)) = wanted else { return Ok(None) };
+    let is_named =
+        |component: &ComponentVersion| component.name == *name || component.name.rsplit('/').next() == Some(name.as_str());
+    let named: Vec<&ComponentVersion> = closure.nodes.keys().filter(|component| is_named(component)).collect();
+    let mut names: Vec<&str> = named.iter().map(|component| component.name.as_str()).collect();
+    names.dedup();
+    match names.as_slice() {
+        [] => {
+            let choices = closure.nodes.keys().map(ToString::to_string).collect();
+            Err(ResolveError::Choice { question: format!("the channel has no component `{name}`"), choices })
+        }
+        [component] => {
+            let there = named.iter().map(|component| component.version.as_str()).collect::<Vec<_>>();
+            // Without a range a prerelease is as good as any, if it is the only one.
+            let only = if let ([version], None) = (there.as_slice(), range) { Some((*version).to_owned()) } else { None };
+            let version = only.or_else(|| versions::pick(range.as_deref(), there.iter().copied()));
+            match version {
+                Some(version) => Ok(Some(ComponentVersion::new(*component, version))),
+                None => Err(ResolveError::NoVersion {
+                    component: (*component).to_owned(),
+                    wanted: range.clone().unwrap_or_else(|| "*".to_owned()),
+                    there: there.iter().map(|version| (*version).to_owned()).collect(),
+                }),
+            }
+        }
+        several => {
+            let choices = several.iter().map(|name| (*name).to_owned()).collect();
+            Err(ResolveError::Choice { question: format!("several components are called `{name}`"), choices })
+        }
+    }
+}
+
+struct Documents {
+    rgds: Vec<RgdDocument>,
+    instances: Vec<ComponentText>,
+    scenarios: Vec<ComponentText>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Rgd,
+    Instance,
+    Scenario,
+}
+
+/// What a resource is for bootstrap (contracts 1 and 7). `rgd-gz` and `rgd-oci` are other encodings of `rgd`, taken by name only.
+fn role(resource: &Resource) -> Option<Role> {
+    let name = resource.identity.name.as_str();
+    match name {
+        "rgd" => Some(Role::Rgd),
+        "instance" => Some(Role::Instance),
+        "scenario" => Some(Role::Scenario),
+        _ if resource.kind.ends_with("rgd") && !name.ends_with("-gz") && !name.ends_with("-oci") => Some(Role::Rgd),
+        _ => None,
+    }
+}
+
+async fn read_documents(closure: &Closure, fetcher: &Fetcher, limits: &Limits) -> Result<Documents, ResolveError> {
+    let wanted = closure.nodes.values().flat_map(|node| {
+        node.descriptor.resources.iter().filter_map(move |resource| role(resource).map(|role| (node, resource, role)))
+    });
+    let reads = wanted.map(|(node, resource, role)| async move {
+        let text = read_text(node, resource, role, fetcher, limits).await?;
+        Ok::<_, ResolveError>((node.at(), resource.identity.name.clone(), role, text))
+    });
+    let reads: Vec<_> = reads.collect();
+    let mut results = stream::iter(reads).buffered(limits.parallel.max(1));
+    let mut documents = Documents { rgds: Vec::new(), instances: Vec::new(), scenarios: Vec::new() };
+    while let Some(read) = results.next().await {
+        let (component, resource, role, text) = read?;
+        match role {
+            Role::Rgd => documents.rgds.push(RgdDocument { component, resource, text }),
+            Role::Instance => documents.instances.push(ComponentText { component, text }),
+            Role::Scenario => documents.scenarios.push(ComponentText { component, text }),
+        }
+    }
+    documents.rgds.sort_by(|a, b| (&a.component, &a.resource).cmp(&(&b.component, &b.resource)));
+    Ok(documents)
+}
+
+async fn read_text(
+    node: &Node,
+    resource: &Resource,
+    role: Role,
+    fetcher: &Fetcher,
+    limits: &Limits,
+) -> Result<String, ResolveError> {
+    let bytes = fetcher.read(node, resource).await?;
+    let refuse =
+        |reason: String| ResolveError::Document { component: node.at(), resource: resource.identity.to_string(), reason };
+    let plain: Bytes = gunzip_bytes(&bytes, "the document", limits.document_bytes).map_err(|error| refuse(error.to_string()))?;
+    if role == Role::Rgd {
+        check_rgd(&plain).map_err(refuse)?;
+    }
+    String::from_utf8(plain.to_vec()).map_err(|_| refuse("it is not UTF-8 text".to_owned()))
+}
+
+/// Every document is a ResourceGraphDefinition of one of the two groups; anything else is refused (contracts 1).
+fn check_rgd(bytes: &[u8]) -> Result<(), String> {
+    let documents = text::yaml_documents(bytes).map_err(|error| format!("it is not YAML: {error}"))?;
+    let documents: Vec<&Value> = documents.iter().filter(|document| !document.is_null()).collect();
+    if documents.is_empty() {
+        return Err("it holds no document".to_owned());
+    }
+    for (index, document) in documents.iter().enumerate() {
+        let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").split('/').next().unwrap_or_default();
+        if text("kind") != "ResourceGraphDefinition" || !matches!(group, "kro.run" | "krop.opendefense.cloud") {
+            return Err(format!(
+                "document {} is a `{} {}`, not a ResourceGraphDefinition",
+                index + 1,
+                text("apiVersion"),
+                text("kind")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the lock: sorted, so that the same content is the same text.
+fn lock_of(root: &ComponentVersion, closure: &Closure) -> ReleaseLock {
+    let repositories = closure.repositories.iter().map(|repository| repository.specification()).collect();
+    let components = closure.nodes.values().map(locked_component).collect();
+    ReleaseLock {
+        api_version: format!("{}/{VERSION}", plinth_api::platform::GROUP),
+        kind: "ReleaseLock".to_owned(),
+        root: LockedRef { name: root.name.clone(), version: root.version.clone() },
+        repositories,
+        components,
+    }
+}
+
+fn locked_component(node: &Node) -> LockedComponent {
+    let reference = |reference: &crate::descriptor::Reference| LockedReference {
+        name: reference.identity.name.clone(),
+        extra_identity: reference.identity.extra.clone(),
+        target: ReferenceTarget { component_name: reference.component.clone(), version: reference.version.clone() },
+    };
+    let resource = |resource: &Resource| LockedResource {
+        name: resource.identity.name.clone(),
+        version: resource.version.clone(),
+        kind: resource.kind.clone(),
+        extra_identity: resource.identity.extra.clone(),
+        digest: resource.digest.as_ref().and_then(|spec| spec.digest()).map(|digest| digest.to_string()),
+        access: resource.access.clone(),
+    };
+    LockedComponent {
+        name: node.descriptor.name.clone(),
+        version: node.descriptor.version.clone(),
+        repository: node.repository,
+        digest: node.digest.to_string(),
+        references: node.references().map(reference).collect(),
+        resources: node.descriptor.resources.iter().map(resource).collect(),
+    }
+}
+
+fn remarks(root: &ComponentVersion, closure: &Closure) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(node) = closure.nodes.get(root) {
+        let (references, resources) = (node.descriptor.references.len(), node.descriptor.resources.len());
+        if references > 0 && resources > 0 {
+            remarks.push(format!("{root} has {resources} resources of its own beside its {references} component references"));
+        }
+    }
+    remarks
+}
+
+/// Relative paths in a Platform file are taken from the file's folder.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    path.parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}

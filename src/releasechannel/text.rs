@@ -1,0 +1,113 @@
+//! JSON and YAML from outside, bounded, with line and column in errors.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_saphyr::budget;
+
+/// Why a text could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", place(*line, *column))]
+pub struct TextError {
+    /// 1-based, 0 where unknown.
+    pub line: u64,
+    /// 1-based, 0 where unknown.
+    pub column: u64,
+    /// What is wrong.
+    pub message: String,
+}
+
+fn place(line: u64, column: u64) -> String {
+    if line == 0 { String::new() } else { format!("line {line}, column {column}: ") }
+}
+
+/// Reads one document: JSON where it starts with `{` or `[`, else YAML with the scalars of YAML 1.2 (a bare `yes` is text, ocm.md 1.3).
+pub(crate) fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, TextError> {
+    let text = utf8(bytes)?;
+    if text.trim_start().starts_with(['{', '[']) {
+        // YAML's flow style starts like JSON. A text that is not JSON gets its second chance, but keeps JSON's message.
+        return json(bytes).or_else(|error| yaml(text).map_err(|_| error));
+    }
+    yaml(text)
+}
+
+/// Reads one JSON document and nothing after it.
+pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, TextError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+        TextError { line: error.line() as u64, column: error.column() as u64, message }
+    })
+}
+
+/// Reads one YAML document.
+pub(crate) fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, TextError> {
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| yaml_error(&error))
+}
+
+/// Reads all YAML documents of a text; empty ones are left out.
+pub(crate) fn yaml_documents(bytes: &[u8]) -> Result<Vec<Value>, TextError> {
+    serde_saphyr::from_multiple_with_options(utf8(bytes)?, options()).map_err(|error| yaml_error(&error))
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, TextError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() as u64 + 1;
+        TextError { line, column, message: "that is not UTF-8".to_owned() }
+    })
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        strict_booleans: true,
+        legacy_octal_numbers: true,
+        budget: budget! {
+            max_documents: 10_000,
+            max_nodes: 4_000_000,
+            max_events: 10_000_000,
+            max_total_scalar_bytes: 64 << 20,
+        },
+    }
+}
+
+fn yaml_error(error: &serde_saphyr::Error) -> TextError {
+    let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
+    // The first line says what is wrong; the rest is a picture of the source.
+    let text = error.to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    TextError { line, column, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_json_and_yaml_alike() {
+        for text in [r#"{"a": [1, "yes"]}"#, "a: [1, yes]", "{a: [1, yes]}"] {
+            assert_eq!(document::<Value>(text.as_bytes()).unwrap(), serde_json::json!({"a": [1, "yes"]}), "{text}");
+        }
+    }
+
+    #[test]
+    fn says_where() {
+        let error = document::<Value>(b"{\"a\":1}]}\"x\":1}]}").unwrap_err();
+        assert_eq!((error.line, error.column), (1, 8), "{error}");
+        let error = document::<Value>(b"a: 1\nb: [\n").unwrap_err();
+        assert!(error.line >= 2, "{error}");
+        let error = document::<Value>(b"a: 1\nb: \xff\n").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 4));
+    }
+
+    #[test]
+    fn refuses_bombs() {
+        let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for level in 1..12 {
+            let previous = format!("*a{}", level - 1);
+            text += &format!("a{level}: &a{level} [{}]\n", vec![previous; 10].join(","));
+        }
+        assert!(document::<Value>(text.as_bytes()).is_err());
+        assert!(document::<Value>("[".repeat(100_000).as_bytes()).is_err());
+    }
+}
