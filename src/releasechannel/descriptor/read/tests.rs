@@ -65,12 +65,16 @@ fn reads_every_descriptor_of_the_corpus() {
     let mut read = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let descriptor =
-            Descriptor::read(&std::fs::read(&path).unwrap()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut document: Value = text::document(&std::fs::read(&path).unwrap()).unwrap();
+        // One of the two tools prints a list.
+        if let Value::Array(mut list) = document {
+            document = list.remove(0);
+        }
+        let descriptor = Descriptor::from_value(document).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(descriptor.signatures.len(), 1);
         read += 1;
     }
-    assert!(read >= 12);
+    assert!(read >= 13);
 }
 
 fn json_value() -> impl Strategy<Value = Value> {
