@@ -76,3 +76,59 @@ impl fmt::Display for Diagnostic {
         }
     }
 }
+
+/// "did you mean …", where one of the candidates is close enough to be what was meant.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    const LONGEST: usize = 64;
+    let letters = word.chars().count();
+    if letters == 0 || letters > LONGEST {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .filter(|candidate| *candidate != word && candidate.chars().count() <= LONGEST)
+        .map(|candidate| (distance(word, candidate), !starts_alike(word, candidate), candidate))
+        .filter(|(distance, ..)| *distance <= 1 + letters / 4)
+        .min()
+        .map(|(.., candidate)| format!("did you mean \"{candidate}\"?"))
+}
+
+fn starts_alike(word: &str, candidate: &str) -> bool {
+    word.chars().next().map(|c| c.to_ascii_lowercase()) == candidate.chars().next().map(|c| c.to_ascii_lowercase())
+}
+
+/// Number of letters to add, take away or change, upper and lower case alike (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, letter) in from.to_lowercase().chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+        for (column, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_close_words_are_meant() {
+        let words = ["replicas", "image", "name", "deploymentEnabled"];
+        for (word, meant) in [
+            ("replica", Some("replicas")),
+            ("Image", Some("image")),
+            ("deployementEnabled", Some("deploymentEnabled")),
+            ("nmae", Some("name")),
+            ("port", None),
+            ("", None),
+        ] {
+            let expected = meant.map(|meant| format!("did you mean \"{meant}\"?"));
+            assert_eq!(did_you_mean(word, words), expected, "{word}");
+        }
+    }
+}

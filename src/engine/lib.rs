@@ -19,4 +19,4 @@ pub mod simpleschema;
 pub mod template;
 pub mod yaml;
 
-pub use diagnostic::{Diagnostic, Location};
+pub use diagnostic::{Diagnostic, Location, did_you_mean};

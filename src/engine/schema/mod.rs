@@ -9,11 +9,13 @@ mod lookup;
 pub mod openapi;
 mod source;
 mod structural;
+#[cfg(test)]
+mod tests;
 mod types;
 mod validate;
 
 pub use lookup::{Found, Segment, segments};
 pub use source::{KindInfo, Lookup, SchemaMap, SchemaSource};
-pub use structural::{apply_defaults, prune};
+pub use structural::{apply_defaults, apply_object_defaults, prune, prune_object};
 pub use types::{Additional, Schema, ValidationRule};
-pub use validate::validate;
+pub use validate::{validate, validate_object};

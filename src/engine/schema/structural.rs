@@ -1,13 +1,108 @@
 //! What an API server does to an object before it validates it: take away unknown fields, fill in defaults.
+//!
+//! The rules are those of CRDs: <https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/>.
 
-use serde_json::Value;
+use plinth_api::Object;
+use serde_json::{Map, Value};
 
-use super::Schema;
+use super::{Additional, Schema};
+use crate::yaml::{element, field};
+
+/// Fields of a whole object that its own schema does not describe.
+pub(super) const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Fills in the defaults of absent fields, and of `null` where the schema is not nullable.
-pub fn apply_defaults(_value: &mut Value, _schema: &Schema) {}
+pub fn apply_defaults(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(fields) => default_fields(fields, schema),
+        Value::Array(elements) => {
+            if let Some(items) = &schema.items {
+                elements.iter_mut().for_each(|element| apply_defaults(element, items));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn default_fields(fields: &mut Map<String, Value>, schema: &Schema) {
+    for (name, property) in &schema.properties {
+        let Some(default) = &property.default else { continue };
+        match fields.get_mut(name) {
+            None => drop(fields.insert(name.clone(), default.clone())),
+            Some(value) if value.is_null() && !property.nullable => *value = default.clone(),
+            Some(_) => {}
+        }
+    }
+    for (name, value) in fields.iter_mut() {
+        if let Some(below) = schema.field(name) {
+            if value.is_null()
+                && !below.nullable
+                && let Some(default) = &below.default
+            {
+                *value = default.clone();
+            }
+            apply_defaults(value, below);
+        }
+    }
+}
+
+/// Fills in the defaults of a whole object; its metadata is left alone.
+pub fn apply_object_defaults(object: &mut Object, schema: &Schema) {
+    let metadata = object.0.remove("metadata");
+    default_fields(&mut object.0, schema);
+    if let Some(metadata) = metadata {
+        object.0.insert("metadata".to_owned(), metadata);
+    }
+}
 
 /// Takes unknown fields away and answers with their paths.
-pub fn prune(_value: &mut Value, _schema: &Schema) -> Vec<String> {
-    Vec::new()
+pub fn prune(value: &mut Value, schema: &Schema) -> Vec<String> {
+    let mut pruned = Vec::new();
+    prune_value(value, schema, "", &mut pruned);
+    pruned
+}
+
+/// Takes unknown fields of a whole object away, its metadata apart, and answers with their paths.
+pub fn prune_object(object: &mut Object, schema: &Schema) -> Vec<String> {
+    let mut pruned = Vec::new();
+    prune_fields(&mut object.0, schema, true, "", &mut pruned);
+    pruned
+}
+
+fn prune_value(value: &mut Value, schema: &Schema, path: &str, pruned: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => prune_fields(fields, schema, schema.embedded_resource, path, pruned),
+        Value::Array(elements) => {
+            if let Some(items) = &schema.items {
+                for (index, value) in elements.iter_mut().enumerate() {
+                    prune_value(value, items, &element(path, index), pruned);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn prune_fields(fields: &mut Map<String, Value>, schema: &Schema, whole: bool, path: &str, pruned: &mut Vec<String>) {
+    let names: Vec<String> = fields.keys().cloned().collect();
+    for name in names {
+        if whole && OBJECT_FIELDS.contains(&name.as_str()) {
+            continue;
+        }
+        let here = field(path, &name);
+        match schema.field(&name) {
+            Some(below) => prune_value(fields.get_mut(&name).expect("the name is one of its keys"), below, &here, pruned),
+            None if keeps_unknown(schema) => {}
+            None => {
+                fields.remove(&name);
+                pruned.push(here);
+            }
+        }
+    }
+}
+
+/// Whether fields that the schema does not name are part of it.
+pub(super) fn keeps_unknown(schema: &Schema) -> bool {
+    let describes_nothing = schema.kind.is_none() && schema.properties.is_empty() && schema.additional_properties.is_none();
+    schema.preserve_unknown_fields || describes_nothing || schema.additional_properties == Some(Additional::Allowed(true))
 }

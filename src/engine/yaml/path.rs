@@ -15,14 +15,3 @@ pub fn field(parent: &str, name: &str) -> String {
 pub fn element(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
-
-/// The path around a path, `None` for the document itself.
-pub(super) fn parent(path: &str) -> Option<&str> {
-    if path.is_empty() {
-        return None;
-    }
-    if path.ends_with("\"]") {
-        return path.rfind("[\"").map(|at| &path[..at]);
-    }
-    Some(path.rfind(['.', '[']).map_or("", |at| &path[..at]))
-}
