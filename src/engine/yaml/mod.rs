@@ -9,11 +9,9 @@ mod path;
 mod tests;
 
 pub use locations::Locations;
-pub use parse::{documents, documents_with_duplicates};
+pub use parse::documents;
 pub use path::{element, field};
 use serde_json::Value;
-
-use crate::Diagnostic;
 
 /// One YAML document.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +20,4 @@ pub struct Document {
     pub value: Value,
     /// Where its fields are in the text.
     pub locations: Locations,
-    /// Keys that are there twice; always empty from [`documents`].
-    pub duplicates: Vec<Diagnostic>,
 }

@@ -1,0 +1,14 @@
+//! The controllers' side of `delivery.ocm.software/v1alpha1`: Repository, Component, Resource, Deployer.
+//!
+//! What is decided is decided in functions of data ([`component`], [`resource`], [`image`], [`additional`], [`deploy`]);
+//! [`report`] makes the status of all four kinds. The shells only fetch and write.
+//! Source: reference/ocm.md section 16, reference/openmcp.md section 3, contracts 16 to 18.
+
+//ADD pub mod additional;
+pub mod component;
+pub mod config;
+pub mod deploy;
+pub mod image;
+pub mod manifests;
+pub mod report;
+pub mod resource;
