@@ -17,6 +17,8 @@ pub mod ports;
 pub mod schema;
 pub mod simpleschema;
 pub mod template;
+#[cfg(test)]
+mod testing;
 pub mod yaml;
 
 pub use diagnostic::{Diagnostic, Location, did_you_mean};

@@ -12,12 +12,16 @@ pub mod process;
 pub mod programs;
 pub mod proxy;
 pub mod registry;
+pub mod scenario;
+pub mod stand_in;
 
 pub use api_server::{ApiServer, Identity};
 pub use audit::{AuditEvent, AuditLog};
 pub use process::StartError;
 pub use proxy::Proxy;
 pub use registry::{Registry, RegistryOptions};
+pub use scenario::Scenario;
+pub use stand_in::StandIn;
 
 /// Runs a future to its end from code that may or may not be inside a runtime.
 ///

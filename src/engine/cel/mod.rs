@@ -1,1 +1,36 @@
 //! The expression language: parse, check, evaluate, with kro's environment.
+//!
+//! An [`Expression`] is parsed once. [`check`] infers its type from the types of the variables in [`Scope`] and says what is
+//! wrong, with the place; [`evaluate`] computes its value from an [`Activation`]. The grammar, the standard functions and the
+//! interpreter come from the crate `cel` (docs/decisions/0003-cel.md says why); macros, bounds, the checker and the libraries
+//! are ours.
+//!
+//! Invariants: no input makes any of the three panic or run without bound ([`MAX_LENGTH`], [`MAX_CHAIN`], [`Limits`]), and the
+//! same input gives the same value: maps are walked in the order of their keys.
+
+mod activation;
+mod budget;
+mod environment;
+mod evaluate;
+mod expression;
+mod guard;
+mod library;
+mod locate;
+mod lower;
+mod macros;
+mod references;
+mod signature;
+mod types;
+mod value;
+
+pub use activation::Activation;
+pub use budget::Limits;
+pub use environment::{Dialect, is_function, is_type_name};
+pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate};
+pub use expression::{Expression, SyntaxError};
+pub use guard::{MAX_CHAIN, MAX_LENGTH};
+pub use references::References;
+pub use types::{Structure, Type};
+
+#[cfg(test)]
+mod tests;

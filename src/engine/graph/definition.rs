@@ -50,7 +50,7 @@ impl Definition {
         let mut rules = Rules::default();
         rules.document(document);
         if !rules.refused() {
-            match serde_json::from_value(document["spec"].clone()) {
+            match serde_json::from_value(without_nulls(&document["spec"])) {
                 Ok(spec) => return Ok(Self::new(document, spec, source)),
                 Err(error) => rules.findings.push(Diagnostic::error("spec", error.to_string())),
             }
@@ -98,6 +98,23 @@ impl Source {
         };
         Location { line, column }
     }
+}
+
+/// A `null` field of the definition is an absent one; what is inside templates and schemas stays as it is.
+fn without_nulls(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let clean = |value: Option<&mut Value>| {
+        if let Some(Value::Object(map)) = value {
+            map.retain(|_, value| !value.is_null());
+        }
+    };
+    clean(Some(&mut spec));
+    clean(spec.get_mut("schema"));
+    clean(spec.pointer_mut("/schema/metadata"));
+    for resource in spec.get_mut("resources").and_then(Value::as_array_mut).into_iter().flatten() {
+        clean(Some(resource));
+    }
+    spec
 }
 
 fn indent(line: &str) -> usize {

@@ -3,13 +3,32 @@
 //! Invariant: compiling never panics and never stops at the first mistake; what it answers depends on the definition and
 //! the schemas alone. A node whose kind is not served yet is *deferred*: it stays in the graph, unchecked.
 
+mod check;
+mod compile;
 mod compiled;
 mod definition;
 mod document;
+mod draft;
+mod dynamic;
+mod edges;
+mod findings;
+mod fit;
+mod infer;
+mod metadata;
+mod names;
 mod node;
+mod order;
 mod rendered;
+mod selector;
+mod shape;
+mod status;
 
+pub use compile::{compile, kinds};
 pub use compiled::{Compiled, Missing, Options};
 pub use definition::{Definition, Source};
-pub use node::{Graph, InstanceKind, Node, NodeKind, Plane};
+pub use node::{Condition, Dimension, Graph, InstanceKind, Node, NodeKind, Plane, Projection, Slot};
 pub use rendered::Rendered;
+pub(crate) use selector::fault as selector_fault;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,9 +1,17 @@
 //! The graph that instances run by.
 
+use std::sync::Arc;
+
 use plinth_api::{GroupVersionKind, Object};
+use serde_json::Value;
 
 use super::Missing;
-use crate::Diagnostic;
+use crate::{
+    Diagnostic,
+    cel::Expression,
+    schema::{Schema, Segment},
+    template::Text,
+};
 
 /// A compiled definition. Immutable; share it as `Arc<Graph>`.
 #[derive(Clone, Debug)]
@@ -20,10 +28,14 @@ pub struct Graph {
     pub crd: Object,
     /// The nodes in topological order; where several could come next, the one listed first does.
     pub nodes: Vec<Node>,
-    /// Nodes that are deferred.
+    /// The status that instances get, without `state` and `conditions`.
+    pub status: Projection,
+    /// Nodes that are deferred, in the order of the definition.
     pub missing: Vec<Missing>,
     /// Findings that do not stop the graph from being used.
     pub warnings: Vec<Diagnostic>,
+    /// Bounds and switches that it was compiled with.
+    pub options: super::Options,
 }
 
 impl Graph {
@@ -39,7 +51,7 @@ impl Graph {
 }
 
 /// The kind that a graph defines.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InstanceKind {
     /// Group, version, kind.
     pub gvk: GroupVersionKind,
@@ -47,6 +59,8 @@ pub struct InstanceKind {
     pub plural: String,
     /// Whether instances are namespaced.
     pub namespaced: bool,
+    /// What the variable `schema` looks like: `apiVersion`, `kind`, `metadata`, `spec`.
+    pub schema: Arc<Schema>,
 }
 
 /// One node.
@@ -68,6 +82,18 @@ pub struct Node {
     pub dependencies: Vec<String>,
     /// Deletion wave (kro.md 14): the highest is deleted first, 1 last.
     pub apply_order: usize,
+    /// The objects' schema; `None` where deferred.
+    pub schema: Option<Arc<Schema>>,
+    /// The template (or the external reference) with its expressions as text.
+    pub template: Value,
+    /// Strings of the template that have expressions, in no particular order.
+    pub slots: Vec<Slot>,
+    /// All hold when the node is ready.
+    pub ready_when: Vec<Condition>,
+    /// All hold when the node is wanted.
+    pub include_when: Vec<Condition>,
+    /// Iterators of a collection; the last runs fastest.
+    pub for_each: Vec<Dimension>,
 }
 
 impl Node {
@@ -75,6 +101,48 @@ impl Node {
     pub fn is_deferred(&self) -> bool {
         self.namespaced.is_none()
     }
+}
+
+/// A string of a template that has expressions.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// Where it is in the template.
+    pub path: Vec<Segment>,
+    /// The string.
+    pub text: Text,
+    /// The string as one expression.
+    pub expression: Expression,
+    /// What the value must be; `None` where anything is allowed.
+    pub schema: Option<Arc<Schema>>,
+}
+
+/// One entry of `readyWhen` or `includeWhen`.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// The string.
+    pub text: Text,
+    /// The expression.
+    pub expression: Expression,
+}
+
+/// One entry of `forEach`.
+#[derive(Clone, Debug)]
+pub struct Dimension {
+    /// Name of the iterator.
+    pub name: String,
+    /// The string.
+    pub text: Text,
+    /// The expression, which gives a list.
+    pub expression: Expression,
+}
+
+/// A status template.
+#[derive(Clone, Debug, Default)]
+pub struct Projection {
+    /// The template with its expressions as text.
+    pub template: Value,
+    /// Its expressions.
+    pub slots: Vec<Slot>,
 }
 
 /// What a node stands for.
@@ -94,6 +162,11 @@ impl NodeKind {
     /// Whether the graph writes the node's objects.
     pub fn is_owned(self) -> bool {
         matches!(self, Self::Template | Self::Collection)
+    }
+
+    /// Whether other nodes see the node as a list.
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Collection | Self::ExternalSelector)
     }
 }
 

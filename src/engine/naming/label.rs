@@ -16,3 +16,28 @@ pub fn label_value(text: &str) -> String {
     let kept: String = text.chars().take_while(char::is_ascii).take(LONGEST - HASH - 1).collect();
     format!("{}-{hash}", kept.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn short_text_stays_and_long_text_keeps_its_beginning() {
+        assert_eq!(label_value("platform"), "platform");
+        assert_eq!(label_value(&"a".repeat(63)), "a".repeat(63));
+        let long = label_value(&"a".repeat(64));
+        assert_eq!((long.len(), &long[..52]), (63, "a".repeat(52).as_str()));
+        assert_ne!(long, label_value(&"a".repeat(65)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_object_name_becomes_a_label_value(name in "[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?") {
+            let value = label_value(&name);
+            prop_assert!(value.len() <= 63);
+            prop_assert!(value.starts_with(|c: char| c.is_ascii_alphanumeric()) && value.ends_with(|c: char| c.is_ascii_alphanumeric()));
+        }
+    }
+}

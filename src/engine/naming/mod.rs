@@ -7,6 +7,6 @@ pub mod keys;
 mod label;
 
 pub use applyset::{applyset_id, inventory_hash};
-pub use control_plane::{ADR_PREFIX, DEFAULT_PREFIX, control_plane_namespace};
-pub use inflector::plural;
+pub use control_plane::{ADR_PREFIX, DEFAULT_PREFIX, NamelessError, control_plane_namespace};
+pub use inflector::{plural, resource_name};
 pub use label::label_value;

@@ -3,6 +3,7 @@
 //! Invariant: a [`Schema`] holds no `$ref`; [`openapi`] inlines references under bounds. Sub-schemas are shared (`Arc`), so
 //! that a definition inlined in many places exists once.
 
+mod builtin;
 pub mod compat;
 pub mod crd;
 mod lookup;
@@ -14,6 +15,7 @@ mod tests;
 mod types;
 mod validate;
 
+pub use builtin::{KUBERNETES_VERSION, builtin, object_meta};
 pub use lookup::{Found, Segment, segments};
 pub use source::{KindInfo, Lookup, SchemaMap, SchemaSource};
 pub use structural::{apply_defaults, apply_object_defaults, prune, prune_object};

@@ -9,9 +9,11 @@ mod path;
 mod tests;
 
 pub use locations::Locations;
-pub use parse::documents;
+pub use parse::{documents, documents_with_duplicates};
 pub use path::{element, field};
 use serde_json::Value;
+
+use crate::Diagnostic;
 
 /// One YAML document.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,4 +22,6 @@ pub struct Document {
     pub value: Value,
     /// Where its fields are in the text.
     pub locations: Locations,
+    /// Keys that are there twice; always empty from [`documents`].
+    pub duplicates: Vec<Diagnostic>,
 }

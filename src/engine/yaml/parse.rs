@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-use serde_saphyr::{Error, Options, RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
+use serde_saphyr::{DuplicateKeyPolicy, Error, Options, RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
 use super::{
     Document,
     locations::{Below, Locations},
+    path,
 };
 use crate::{Diagnostic, Location};
 
@@ -24,6 +25,17 @@ const MAX_DEPTH: usize = 64;
 /// Booleans, octals and underscored numbers are read as Kubernetes reads them, whole floats become integers (`1.0` is `1`),
 /// merge keys are merged. Duplicate keys, several megabytes, deep nesting and alias bombs are errors; each names its place.
 pub fn documents(text: &str) -> Result<Vec<Document>, Diagnostic> {
+    let mut documents = documents_with_duplicates(text)?;
+    match documents.iter_mut().find_map(|document| document.duplicates.drain(..).next()) {
+        Some(duplicate) => Err(duplicate),
+        None => Ok(documents),
+    }
+}
+
+/// The same, where duplicate keys are left to the caller ([`Document::duplicates`]): as with `kubectl apply`, the last one wins.
+///
+/// For RGDs, of which published ones have duplicate keys in templates, and kro accepts them.
+pub fn documents_with_duplicates(text: &str) -> Result<Vec<Document>, Diagnostic> {
     if text.len() > MAX_BYTES {
         let message = format!("the text has {} bytes, more than the {MAX_BYTES} that are read", text.len());
         return Err(Diagnostic::error("", message).with_hint("split it into several files"));
@@ -31,7 +43,7 @@ pub fn documents(text: &str) -> Result<Vec<Document>, Diagnostic> {
     on_own_stack(|| {
         let nodes: Vec<Spanned<Node>> =
             serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| diagnostic(&error, text))?;
-        nodes.into_iter().map(document).collect()
+        Ok(nodes.into_iter().map(document).collect())
     })
 }
 
@@ -54,6 +66,7 @@ fn on_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Diagnostic> + Send) ->
 fn options() -> Options {
     serde_saphyr::options! {
         legacy_octal_numbers: true,
+        duplicate_keys: DuplicateKeyPolicy::PassThrough,
         with_snippet: false,
         budget: serde_saphyr::budget! {
             max_documents: 10_000,
@@ -68,13 +81,10 @@ fn options() -> Options {
     }
 }
 
-fn document(node: Spanned<Node>) -> Result<Document, Diagnostic> {
-    let Node { value, mut locations, clash } = node.value;
+fn document(node: Spanned<Node>) -> Document {
+    let Node { value, mut locations, duplicates } = node.value;
     locations.here = place(&node.referenced);
-    match clash {
-        Some(clash) => Err(clash),
-        None => Ok(Document { value, locations }),
-    }
+    Document { value, locations, duplicates }
 }
 
 /// A value and the places inside it; its own place is known to whoever holds it.
@@ -82,9 +92,8 @@ fn document(node: Spanned<Node>) -> Result<Document, Diagnostic> {
 struct Node {
     value: Value,
     locations: Locations,
-    /// The first key inside that is there twice in JSON, though not in YAML (`1` and `"1"`). The parser's own errors carry a
-    /// place, those that a visitor raises do not; hence this.
-    clash: Option<Diagnostic>,
+    /// Keys inside that are there twice, their paths relative to this value.
+    duplicates: Vec<Diagnostic>,
 }
 
 impl Node {
@@ -144,32 +153,44 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Node, A::Error> {
-        let (mut values, mut places, mut clash) = (Vec::new(), Vec::new(), None);
+        let (mut values, mut places, mut duplicates) = (Vec::new(), Vec::new(), Vec::new());
         while let Some(Spanned { value: node, referenced, .. }) = elements.next_element::<Spanned<Node>>()? {
+            collect(&mut duplicates, node.duplicates, &path::element("", values.len()));
             values.push(node.value);
             places.push(Locations { here: place(&referenced), ..node.locations });
-            clash = clash.or(node.clash);
         }
-        Ok(Node { value: values.into(), locations: Locations { here: None, below: Below::Elements(places) }, clash })
+        Ok(Node { value: values.into(), locations: Locations { here: None, below: Below::Elements(places) }, duplicates })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Node, A::Error> {
-        let (mut values, mut places, mut clash) = (Map::new(), BTreeMap::new(), None);
+        let (mut values, mut places, mut duplicates) = (Map::new(), BTreeMap::new(), Vec::new());
         while let Some(key) = fields.next_key::<Spanned<String>>()? {
             let Spanned { value: node, referenced, .. } = fields.next_value::<Spanned<Node>>()?;
             let container = !matches!(node.locations.below, Below::Nothing);
             let here = place(if container { &key.referenced } else { &referenced });
             places.insert(key.value.clone(), Locations { here, ..node.locations });
-            let twice = values.contains_key(&key.value).then(|| duplicate(&key));
-            clash = clash.or(node.clash).or(twice);
+            let own = path::field("", &key.value);
+            if values.contains_key(&key.value) {
+                collect(&mut duplicates, vec![duplicate(&key)], &own);
+            }
+            collect(&mut duplicates, node.duplicates, &own);
             values.insert(key.value, node.value);
         }
-        Ok(Node { value: values.into(), locations: Locations { here: None, below: Below::Fields(places) }, clash })
+        Ok(Node { value: values.into(), locations: Locations { here: None, below: Below::Fields(places) }, duplicates })
     }
 }
 
+/// Takes findings over from inside; a text may repeat keys as often as it likes, a reader wants to know of some.
+fn collect(duplicates: &mut Vec<Diagnostic>, inner: Vec<Diagnostic>, own: &str) {
+    const MOST: usize = 50;
+    let room = MOST.saturating_sub(duplicates.len());
+    duplicates
+        .extend(inner.into_iter().take(room).map(|finding| Diagnostic { path: path::joined(own, &finding.path), ..finding }));
+}
+
 fn duplicate(key: &Spanned<String>) -> Diagnostic {
-    Diagnostic { location: place(&key.referenced), ..Diagnostic::error("", format!("duplicate key \"{}\"", key.value)) }
+    let finding = Diagnostic::error("", format!("duplicate key {:?}", key.value));
+    Diagnostic { location: place(&key.referenced), hint: Some("the last one counts; take the others away".to_owned()), ..finding }
 }
 
 /// JSON writers of Kubernetes print whole floats without a fraction, so that `1.0` counts as an integer.

@@ -15,3 +15,8 @@ pub fn field(parent: &str, name: &str) -> String {
 pub fn element(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
+
+/// A path inside what another path leads to.
+pub(super) fn joined(outer: &str, inner: &str) -> String {
+    if inner.is_empty() || inner.starts_with('[') { format!("{outer}{inner}") } else { format!("{outer}.{inner}") }
+}

@@ -86,6 +86,22 @@ fn mistakes_name_their_place() {
 }
 
 #[test]
+fn duplicates_can_be_left_to_the_caller() {
+    let text = "a:\n  b: [{c: 1, c: 2}]\n  d.e: 1\n  d.e: 2\na: 3\n";
+    let documents = documents_with_duplicates(text).unwrap();
+    assert_eq!(documents[0].value, json!({"a": 3}));
+    let found: Vec<String> =
+        documents[0].duplicates.iter().map(|found| format!("{} {}", found.location.unwrap().line, found.path)).collect();
+    assert_eq!(found, ["2 a.b[0].c", "4 a[\"d.e\"]", "5 a"]);
+}
+
+#[test]
+fn merged_keys_are_no_duplicates() {
+    let document = one("base: &b {x: 1, y: 1}\nz:\n  <<: *b\n  x: 2\n");
+    assert_eq!(document.value["z"], json!({"x": 2, "y": 1}));
+}
+
+#[test]
 fn an_unquoted_expression_with_a_colon_has_a_hint() {
     let error = documents("a: 1\nb: ${has(x) ? 'a': 'b'}\n").unwrap_err();
     assert_eq!(error.location.unwrap().line, 2);

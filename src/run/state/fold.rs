@@ -1,14 +1,14 @@
 //! The one reducer.
 
 use jiff::{SignedDuration, Timestamp};
-use plinth_api::GroupVersionKind;
+use plinth_api::{GroupVersionKind, rgd};
 
 use super::{Applied, Check, Finished, MAX_WARNINGS, Retrying, RunState, StageState, SubjectState, Warned};
 use crate::{
     event::{Event, EventKind},
     health::Health,
     plan::Action,
-    subject::{RunId, Subject},
+    subject::{ClusterIdentity, RunId, Subject},
 };
 
 impl RunState {
@@ -63,11 +63,7 @@ impl RunState {
                 self.platform.clone_from(platform);
                 self.source.clone_from(source);
                 self.resumed.clone_from(resumed);
-                if cluster.is_some() && *cluster != self.cluster {
-                    // Another cluster: what was proven for the old one proves nothing here.
-                    self.applied.clear();
-                    self.cluster.clone_from(cluster);
-                }
+                self.on_cluster(cluster.as_ref());
             }
             EventKind::Resolved { root, components } => {
                 self.root = Some(root.clone());
@@ -76,7 +72,10 @@ impl RunState {
             EventKind::CheckFinished { id, verdict, message, hint } => {
                 self.check(Check { id: id.clone(), verdict: *verdict, message: message.clone(), hint: hint.clone() });
             }
-            EventKind::Planned { plan } => self.plan = Some(plan.clone()),
+            EventKind::Planned { plan } => {
+                self.on_cluster(plan.cluster.as_ref());
+                self.plan = Some(plan.clone());
+            }
             EventKind::Approved { by } => self.approved = Some(by.clone()),
             EventKind::StageStarted { stage, title } => {
                 let state = StageState { title: title.clone(), started: at, finished: None, outcome: None };
@@ -95,7 +94,6 @@ impl RunState {
             EventKind::ChangeSkipped { subject, reason } => {
                 let known = self.subject(subject, at);
                 known.skipped = Some(reason.clone());
-                known.missing.clear();
                 known.action.get_or_insert(Action::Skip);
             }
             EventKind::ChangeDeferred { subject, missing, expected_from } => {
@@ -133,6 +131,14 @@ impl RunState {
         }
     }
 
+    /// Another cluster than before: what was proven there proves nothing here.
+    fn on_cluster(&mut self, cluster: Option<&ClusterIdentity>) {
+        if let Some(cluster) = cluster.filter(|cluster| Some(*cluster) != self.cluster.as_ref()) {
+            self.applied.clear();
+            self.cluster = Some(cluster.clone());
+        }
+    }
+
     fn check(&mut self, check: Check) {
         match self.checks.iter_mut().find(|known| known.id == check.id) {
             Some(known) => *known = check,
@@ -147,7 +153,10 @@ impl RunState {
             self.applied.insert(subject.key.clone(), applied);
         }
         let known = self.subject(subject, at);
-        known.missing.clear();
+        // A definition that was written may still wait for the kinds of its nodes.
+        if subject.key.gvk.kind != rgd::KIND {
+            known.missing.clear();
+        }
         known.skipped = None;
         if !(known.action == Some(Action::Create) && action == Action::Configure) {
             known.action = Some(action);

@@ -1,0 +1,164 @@
+//! A parsed expression.
+
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
+
+use cel::{
+    IdedExpr,
+    common::ast::SourceInfo,
+    parser::{ParseError, ParseErrors},
+};
+use thiserror::Error;
+
+use super::{
+    environment::{Dialect, Environment},
+    guard, lower,
+    references::References,
+};
+
+/// A parsed expression; cheap to clone and to share.
+#[derive(Clone)]
+pub struct Expression(Arc<Parsed>);
+
+struct Parsed {
+    source: String,
+    /// As written: macros are still calls, so that messages speak of what the author wrote.
+    tree: IdedExpr,
+    places: SourceInfo,
+    /// With macros expanded and bounds woven in: what is evaluated.
+    lowered: IdedExpr,
+    references: References,
+    environment: &'static Environment,
+}
+
+/// Why a text is not an expression, and where that was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{line}:{column}: {message}")]
+pub struct SyntaxError {
+    /// What is wrong: kro's words without the list of every token that could have followed.
+    pub message: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Characters before the place.
+    pub offset: usize,
+}
+
+impl Expression {
+    /// Parses a text in kro's environment.
+    ///
+    /// Fails on syntax, on misused macros (`has(1)`), and on texts over [`MAX_LENGTH`](super::MAX_LENGTH) or with chains over
+    /// [`MAX_CHAIN`](super::MAX_CHAIN).
+    pub fn parse(source: &str) -> Result<Self, SyntaxError> {
+        Self::parse_as(source, Dialect::Kro)
+    }
+
+    /// Parses a text in another environment.
+    pub fn parse_as(source: &str, dialect: Dialect) -> Result<Self, SyntaxError> {
+        Self::parse_in(source, Environment::of(dialect))
+    }
+
+    pub(super) fn parse_in(source: &str, environment: &'static Environment) -> Result<Self, SyntaxError> {
+        guard::refuse(source).map_err(|(message, at)| SyntaxError::at_byte(source, at, message))?;
+        let (tree, places) = read(source)?;
+        let lowered = lower::lower(&tree, environment).map_err(|error| {
+            let offset = places.offset_for(error.id).map_or(0, |(start, _)| start as usize);
+            SyntaxError::at(source, offset, error.message)
+        })?;
+        let offset = |id| places.offset_for(id).map_or(0, |(start, _)| start as usize);
+        let references = References::of(&tree, environment, &offset);
+        Ok(Self(Arc::new(Parsed { source: source.to_owned(), tree, places, lowered, references, environment })))
+    }
+
+    /// The text it was parsed from.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    /// The variables and functions that it uses.
+    pub fn references(&self) -> &References {
+        &self.0.references
+    }
+
+    pub(super) fn environment(&self) -> &'static Environment {
+        self.0.environment
+    }
+
+    pub(super) fn tree(&self) -> &IdedExpr {
+        &self.0.tree
+    }
+
+    pub(super) fn lowered(&self) -> &IdedExpr {
+        &self.0.lowered
+    }
+
+    /// Characters before the node of this number.
+    pub(super) fn offset(&self, id: u64) -> usize {
+        self.0.places.offset_for(id).map_or(0, |(start, _)| start as usize)
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.0.source).finish()
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.source)
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.source == other.0.source
+    }
+}
+
+impl Eq for Expression {}
+
+/// The generated parser is not ours: a panic in it is an error about this text, not the end of the process.
+fn read(source: &str) -> Result<(IdedExpr, SourceInfo), SyntaxError> {
+    let parser =
+        cel::Env::default().parser().enable_optional_syntax(true).enable_ident_escape_syntax(true).error_recovery_limit(4);
+    std::panic::catch_unwind(AssertUnwindSafe(|| parser.parse_with_source_info(source)))
+        .map_err(|_| SyntaxError::at(source, 0, "expression cannot be parsed".to_owned()))?
+        .map_err(|errors| first_error(source, errors))
+}
+
+fn first_error(source: &str, errors: ParseErrors) -> SyntaxError {
+    let first = errors.errors.into_iter().min_by_key(|error| error.pos);
+    let Some(ParseError { pos: (line, column), msg, .. }) = first else {
+        return SyntaxError::at(source, 0, "expression cannot be parsed".to_owned());
+    };
+    let line = usize::try_from(line).unwrap_or(1).max(1);
+    let column = usize::try_from(column).unwrap_or(1).max(1);
+    let before: usize = source.split_inclusive('\n').take(line - 1).map(|line| line.chars().count()).sum();
+    SyntaxError { message: reworded(&msg), line, column, offset: before + column - 1 }
+}
+
+/// Leaves out the parser's list of every token that could have followed.
+fn reworded(message: &str) -> String {
+    if message.starts_with("invalid bytes literal") || message.starts_with("invalid string literal") {
+        return "unable to unescape string".to_owned();
+    }
+    match message.split_once(" expecting {") {
+        Some((found, _)) => found.to_owned(),
+        None => message.to_owned(),
+    }
+}
+
+impl SyntaxError {
+    fn at(source: &str, offset: usize, message: String) -> Self {
+        let before: String = source.chars().take(offset).collect();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self { message, line, column, offset }
+    }
+
+    fn at_byte(source: &str, byte: usize, message: String) -> Self {
+        let offset = source.char_indices().take_while(|(start, _)| *start < byte).count();
+        Self::at(source, offset, message)
+    }
+}

@@ -1,0 +1,137 @@
+//! What is refused before the parser sees it.
+//!
+//! The parser builds left-nested trees for chains such as `1+1+…` and `a[0][0]…`, and everything that walks them recurses: a few
+//! thousand links overflow the stack, which ends the process. Brackets are bounded by the parser itself; chains are counted here.
+
+/// Longest expression in bytes.
+pub const MAX_LENGTH: usize = 64_000;
+
+/// Most operators, selections, indexes and calls on any one way from the root of an expression to a leaf.
+pub const MAX_CHAIN: usize = 400;
+
+/// Why an expression is not parsed, and the byte offset where that was seen.
+pub(super) fn refuse(source: &str) -> Result<(), (String, usize)> {
+    if source.len() > MAX_LENGTH {
+        return Err((format!("expression of {} bytes is over the limit of {MAX_LENGTH}", source.len()), MAX_LENGTH));
+    }
+    let mut height = Height::default();
+    let bytes = source.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        at = match literal_end(bytes, at) {
+            Some(end) => end,
+            None => height.step(bytes, at),
+        };
+        if height.here.chain > MAX_CHAIN {
+            return Err((format!("expression chains more than {MAX_CHAIN} operations, split it"), at.min(bytes.len())));
+        }
+    }
+    Ok(())
+}
+
+/// Height of the tree that the parser will build, one [`Level`] for each open bracket.
+#[derive(Default)]
+struct Height {
+    outer: Vec<Level>,
+    here: Level,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Level {
+    /// Height of the element that is being read: chains nest to the left, so each link adds one.
+    chain: usize,
+    /// Greatest height among the elements before it.
+    tallest: usize,
+}
+
+impl Height {
+    /// Takes the token that starts at `at`; the offset after it.
+    fn step(&mut self, bytes: &[u8], at: usize) -> usize {
+        match bytes[at] {
+            b'(' | b'[' | b'{' => {
+                self.here.chain += 1;
+                self.outer.push(std::mem::take(&mut self.here));
+            }
+            b')' | b']' | b'}' => {
+                let inner = self.here.chain.max(self.here.tallest);
+                self.here = self.outer.pop().unwrap_or_default();
+                self.here.chain = self.here.chain.max(inner + 1);
+            }
+            b',' => self.here = Level { chain: 0, tallest: self.here.tallest.max(self.here.chain) },
+            b'.' | b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'!' | b'&' | b'|' | b'?' => {
+                let doubled = matches!((bytes[at], bytes.get(at + 1)), (b'&', Some(b'&')) | (b'|', Some(b'|')) | (_, Some(b'=')));
+                self.here.chain += 1;
+                return at + 1 + usize::from(doubled);
+            }
+            first if first.is_ascii_alphabetic() || first == b'_' => return self.word(bytes, at),
+            _ => {}
+        }
+        at + 1
+    }
+
+    /// Takes a word; `in` is an operator.
+    fn word(&mut self, bytes: &[u8], at: usize) -> usize {
+        let length = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        self.here.chain += usize::from(&bytes[at..at + length] == b"in");
+        at + length
+    }
+}
+
+/// The end of a comment or string literal that starts at `at`; brackets and operators in it do not count.
+fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes[at..].starts_with(b"//") {
+        return Some(bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |line| at + line));
+    }
+    let prefix = bytes[at..].iter().take(2).take_while(|byte| b"rRbB".contains(byte)).count();
+    let mid_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+    let open = at + if mid_word { 0 } else { prefix };
+    let quote = *bytes.get(open)?;
+    if quote != b'"' && quote != b'\'' {
+        return None;
+    }
+    let raw = bytes[at..open].iter().any(|byte| b"rR".contains(byte));
+    let triple = bytes[open..].starts_with(&[quote; 3]);
+    Some(closing(bytes, open + if triple { 3 } else { 1 }, quote, triple, raw))
+}
+
+fn closing(bytes: &[u8], mut at: usize, quote: u8, triple: bool, raw: bool) -> usize {
+    while at < bytes.len() {
+        if bytes[at] == b'\\' && !raw {
+            at += 2;
+        } else if triple && bytes[at..].starts_with(&[quote; 3]) {
+            return at + 3;
+        } else if !triple && (bytes[at] == quote || bytes[at] == b'\n') {
+            return at + 1;
+        } else {
+            at += 1;
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_chains_and_not_breadth() {
+        assert!(refuse(&vec!["1"; 300].join("+")).is_ok());
+        assert!(refuse(&vec!["1"; 500].join("+")).is_err());
+        assert!(refuse(&format!("a{}", "[0]".repeat(500))).is_err());
+        assert!(refuse(&format!("a{}", ".b".repeat(500))).is_err());
+        assert!(refuse(&vec!["1"; 500].join(" in ")).is_err());
+        assert!(refuse(&format!("[{}]", vec!["a.b.c + 1"; 2000].join(","))).is_ok());
+        let nested = format!("({}) + {}", vec!["1"; 300].join("+"), vec!["1"; 300].join("+"));
+        assert!(refuse(&nested).is_err(), "the chain in brackets is the first operand of the other");
+    }
+
+    #[test]
+    fn text_in_literals_does_not_count() {
+        for quoted in ["'{}'", "\"{}\"", "'''{}'''", "r'{}'", "\"\"\"{}\"\"\"", "b'{}'", "rb'{}'"] {
+            assert!(refuse(&quoted.replace("{}", &"+(".repeat(1000))).is_ok(), "{quoted}");
+        }
+        assert!(refuse(&format!("1 // {}", "+".repeat(1000))).is_ok());
+        assert!(refuse(&format!("'\\'' {}", "+1".repeat(1000))).is_err());
+        assert!(refuse(&"a".repeat(MAX_LENGTH + 1)).is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! kro's own results: the same value, or the same kind of error, for each recorded expression.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{data, same};
+use crate::cel::{Activation, ErrorKind, Evaluated, Expression, Limits, evaluate};
+
+/// Where ours is not kro's, and why.
+const EXCEPTIONS: &[(u64, &str)] =
+    &[(44, "NaN is no JSON number: kro fails later, when it writes the object; here the expression fails and says why")];
+
+/// The same kind of error in other words, and why.
+const OTHER_WORDS: &[(u64, &str)] = &[
+    (172, "which part of the pattern is at fault is the other library's wording"),
+    (234, "where JSON is broken is the other library's wording"),
+];
+
+#[test]
+fn show_03_cel_vectors() {
+    let (Some(inputs), Some(outputs)) = (data("kro/vectors/cel.in.jsonl"), data("kro/vectors/cel.out.jsonl")) else { return };
+    let mut wrong = BTreeMap::new();
+    let mut count = 0;
+    for (input, output) in inputs.lines().zip(outputs.lines()) {
+        let (input, output): (Value, Value) = (serde_json::from_str(input).unwrap(), serde_json::from_str(output).unwrap());
+        assert_eq!(input["id"], output["id"]);
+        count += 1;
+        if let Err(message) = agrees(&input, &output) {
+            wrong.insert(input["id"].as_u64().unwrap(), format!("{}: {message}", input["expr"]));
+        }
+    }
+    let excepted: Vec<u64> = EXCEPTIONS.iter().map(|(id, _)| *id).collect();
+    println!("SHOW 03 cel_vectors {}/{count}", count - wrong.len());
+    for (id, reason) in EXCEPTIONS {
+        println!("  exception {id}: {reason}");
+    }
+    for (id, reason) in OTHER_WORDS {
+        println!("  other words {id}: {reason}");
+    }
+    let unexpected: Vec<_> = wrong.iter().filter(|(id, _)| !excepted.contains(id)).collect();
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+    assert!(excepted.iter().all(|id| wrong.contains_key(id)), "an exception agrees now: take it out");
+}
+
+fn agrees(input: &Value, output: &Value) -> Result<(), String> {
+    let expression = match Expression::parse(input["expr"].as_str().unwrap()) {
+        Ok(expression) => expression,
+        Err(error) if output["phase"] == "parse" => return parse_error_agrees(&error, output),
+        Err(error) => return Err(format!("parse: {error}")),
+    };
+    let mut activation = Activation::new();
+    for (name, value) in input["vars"].as_object().unwrap() {
+        activation.set(name, value.clone(), None);
+    }
+    let result = evaluate(&expression, &activation, &Limits::default());
+    match (output["phase"].as_str(), result) {
+        (Some("parse"), _) => Err("parsed".to_owned()),
+        (Some("check"), _) => Ok(()),
+        (None, Ok(Evaluated::Omit)) if output["celType"] == "kro.omit" => Ok(()),
+        (None, Ok(Evaluated::Value(value))) if same(&value, &output["value"]) => Ok(()),
+        (Some("eval" | "convert"), Err(error)) => {
+            let expected = output["error"].as_str().unwrap();
+            let pending = ["no such key", "no such field", "no such attribute", "index out of bounds"]
+                .iter()
+                .any(|text| expected.contains(text));
+            if pending != matches!(error.kind, ErrorKind::Pending { .. }) {
+                return Err(format!("{error:?} is not {expected}"));
+            }
+            let reworded = OTHER_WORDS.iter().any(|(id, _)| input["id"] == *id);
+            if reworded || error.message == expected { Ok(()) } else { Err(format!("{:?} is not {expected:?}", error.message)) }
+        }
+        (_, result) => Err(format!("{result:?} is not {output}")),
+    }
+}
+
+fn parse_error_agrees(error: &crate::cel::SyntaxError, output: &Value) -> Result<(), String> {
+    let expected = output["error"].as_str().unwrap();
+    let ours = format!("ERROR: <input>:{}:{}: {}", error.line, error.column, error.message);
+    if expected.starts_with(&ours) { Ok(()) } else { Err(format!("{ours:?} is not {expected:?}")) }
+}

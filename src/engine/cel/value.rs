@@ -1,0 +1,314 @@
+//! From JSON to values of the interpreter and back.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use base64::{
+    DecodeError, Engine as _,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use cel::common::{
+    types::{
+        CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelMap, CelMapKey, CelNull, CelOptional, CelString,
+        CelTimestamp, CelUInt,
+    },
+    value::{CowVal, Val},
+};
+use serde_json::{Map, Number, Value};
+
+use super::{
+    environment::Environment,
+    library::opaque::{Broken, Omit},
+};
+use crate::schema::Schema;
+
+/// A value of the interpreter that owns all it holds.
+pub(super) type Boxed = Box<dyn Val>;
+
+/// Base64 as kro reads it: padding may be missing.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
+
+/// Bytes of a base64 text, or the offset of what is none.
+pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
+    BASE64.decode(text).map_err(|error| match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
+    })
+}
+
+/// Base64 with padding.
+pub(super) fn encode_base64(bytes: &[u8]) -> String {
+    BASE64.encode(bytes)
+}
+
+/// Reads JSON; where there is a schema, reading follows it (kro.md section 4, "Run-time values").
+pub(super) fn from_json(value: &Value, schema: Option<&Schema>) -> Boxed {
+    match value {
+        Value::Null => Box::new(CelNull),
+        Value::Bool(value) => Box::new(CelBool::from(*value)),
+        Value::Number(number) => from_number(number, schema),
+        Value::String(text) => from_text(text, schema),
+        Value::Array(elements) => {
+            let items = schema.and_then(|schema| schema.items.as_deref());
+            Box::new(CelList::from(elements.iter().map(|element| from_json(element, items)).collect::<Vec<_>>()))
+        }
+        Value::Object(fields) => {
+            let entries = fields.iter().filter_map(|(name, value)| {
+                // A null property counts as absent; a null value of a map is one.
+                let absent = value.is_null() && schema.is_some_and(|schema| schema.properties.contains_key(name));
+                let field = schema.and_then(|schema| schema.field(name));
+                (!absent).then(|| (CelMapKey::from(name.clone()), from_json(value, field.map(AsRef::as_ref))))
+            });
+            Box::new(CelMap::from(entries.collect::<HashMap<_, _>>()))
+        }
+    }
+}
+
+fn from_number(number: &Number, schema: Option<&Schema>) -> Boxed {
+    let wants = |kind| schema.is_some_and(|schema| schema.is(kind));
+    match (number.as_i64(), number.as_f64().unwrap_or(f64::NAN)) {
+        (Some(whole), _) if !wants("number") => Box::new(CelInt::from(whole)),
+        (None, value) if wants("integer") => match exact(value) {
+            Some(whole) => Box::new(CelInt::from(whole)),
+            None => Box::new(Broken(format!("invalid data, expected int, got non-integer float {value}"))),
+        },
+        (_, value) => Box::new(CelDouble::from(value)),
+    }
+}
+
+fn from_text(text: &str, schema: Option<&Schema>) -> Boxed {
+    let format = schema.filter(|schema| schema.is("string")).and_then(|schema| schema.format.as_deref());
+    let read = match format {
+        Some("byte") => decode_base64(text).ok().map(|bytes| -> Boxed { Box::new(CelBytes::from(bytes)) }),
+        Some("date-time") => converted("timestamp", text.to_owned()),
+        Some("date") => converted("timestamp", format!("{text}T00:00:00Z")),
+        Some("duration") => converted("duration", text.to_owned()),
+        _ => Some(Box::new(CelString::from(text.to_owned())) as Boxed),
+    };
+    let expected = format.unwrap_or("string");
+    read.unwrap_or_else(|| Box::new(Broken(format!("invalid data, expected {expected}, got {text:?}"))))
+}
+
+/// A text converted by the interpreter's own function.
+fn converted(function: &str, text: String) -> Option<Boxed> {
+    let arguments = vec![CowVal::owned(CelString::from(text))];
+    let convert = Environment::kro().interpreter().find_overload(function, &arguments)?;
+    Some(convert(arguments).ok()?.into_owned())
+}
+
+/// What a value is as JSON; `None` for `omit()`. Parts that are `omit()` are left out of lists and maps.
+///
+/// Rules: kro.md section 4, "Conversion of results to JSON"; the error is kro's text.
+pub(super) fn to_json(value: &dyn Val) -> Result<Option<Value>, String> {
+    if value.downcast_ref::<Omit>().is_some() {
+        return Ok(None);
+    }
+    if let Some(optional) = value.downcast_ref::<CelOptional>() {
+        return optional.option().map_or(Ok(Some(Value::Null)), to_json);
+    }
+    let json = if let Some(value) = value.downcast_ref::<CelBool>() {
+        Value::Bool(*value.inner())
+    } else if let Some(value) = value.downcast_ref::<CelInt>() {
+        Value::from(*value.inner())
+    } else if let Some(value) = value.downcast_ref::<CelUInt>() {
+        Value::from(i64::try_from(*value.inner()).map_err(|_| unsupported_uint(*value.inner()))?)
+    } else if let Some(value) = value.downcast_ref::<CelDouble>() {
+        double(*value.inner())?
+    } else if let Some(value) = value.downcast_ref::<CelString>() {
+        Value::from(value.inner())
+    } else if value.downcast_ref::<CelNull>().is_some() {
+        Value::Null
+    } else if let Some(list) = value.downcast_ref::<CelList>() {
+        let elements = list.inner().iter().filter_map(|element| to_json(element.as_ref()).transpose());
+        Value::Array(elements.collect::<Result<_, _>>()?)
+    } else if let Some(map) = value.downcast_ref::<CelMap>() {
+        object(map)?
+    } else if let Some(time) = value.downcast_ref::<CelTimestamp>() {
+        Value::from(time.inner().to_utc().format("%Y-%m-%dT%H:%M:%SZ").to_string())
+    } else if let Some(duration) = value.downcast_ref::<CelDuration>() {
+        Value::from(go_duration(duration.inner().num_nanoseconds().unwrap_or(i64::MAX)))
+    } else if let Some(broken) = value.downcast_ref::<Broken>() {
+        return Err(broken.0.clone());
+    } else {
+        return Err(unsupported(value.get_type().name()));
+    };
+    Ok(Some(json))
+}
+
+fn unsupported(type_name: &str) -> String {
+    match type_name {
+        "bytes" => "unsupported type: bytes value cannot be used directly in a resource template or status field; encode it \
+                    explicitly, e.g. base64.encode(...)"
+            .to_owned(),
+        other => format!("unsupported type: {other}"),
+    }
+}
+
+fn unsupported_uint(value: u64) -> String {
+    format!("unsupported type: uint value {value} overflows int64; convert it explicitly, e.g. string(...)")
+}
+
+fn double(value: f64) -> Result<Value, String> {
+    match exact(value) {
+        // Go writes a whole float without a fraction, and a field of type integer takes nothing else.
+        Some(whole) => Ok(Value::from(whole)),
+        None => Number::from_f64(value).map(Value::Number).ok_or_else(|| format!("unsupported value: {value} is no JSON number")),
+    }
+}
+
+fn object(map: &CelMap<'_>) -> Result<Value, String> {
+    let mut fields = Map::new();
+    for (key, value) in map.inner() {
+        let CelMapKey::String(name) = key else {
+            return Err(format!("map key must be string, got {}", go_kind(key)));
+        };
+        if let Some(value) = to_json(value.as_ref())? {
+            fields.insert(name.inner().to_owned(), value);
+        }
+    }
+    Ok(Value::Object(fields))
+}
+
+fn go_kind(key: &CelMapKey<'_>) -> &'static str {
+    match key {
+        CelMapKey::Int(_) => "int64",
+        CelMapKey::UInt(_) => "uint64",
+        CelMapKey::Bool(_) => "bool",
+        CelMapKey::String(_) => "string",
+    }
+}
+
+/// The whole number that a float is, where it is one.
+pub(super) fn exact(value: f64) -> Option<i64> {
+    const BOUND: f64 = 9_223_372_036_854_775_808.0; // 2^63
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within range")]
+    (value.fract() == 0.0 && (-BOUND..BOUND).contains(&value)).then_some(value as i64)
+}
+
+/// A duration as Go prints it: `1h30m0s`, `1.5s`, `20ms`.
+fn go_duration(nanoseconds: i64) -> String {
+    let total = nanoseconds.unsigned_abs();
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    if total == 0 {
+        return "0s".to_owned();
+    }
+    if total < 1_000_000_000 {
+        let (unit, size) = [("ms", 1_000_000), ("µs", 1_000)].into_iter().find(|(_, size)| total >= *size).unwrap_or(("ns", 1));
+        return format!("{sign}{}{unit}", decimal(total, size));
+    }
+    let seconds = total / 1_000_000_000;
+    let mut text = sign.to_owned();
+    if seconds >= 3600 {
+        let _ = write!(text, "{}h", seconds / 3600);
+    }
+    if seconds >= 60 {
+        let _ = write!(text, "{}m", seconds / 60 % 60);
+    }
+    text + &decimal(total % 60_000_000_000, 1_000_000_000) + "s"
+}
+
+fn decimal(value: u64, unit: u64) -> String {
+    if value % unit == 0 {
+        return (value / unit).to_string();
+    }
+    let width = unit.ilog10() as usize;
+    format!("{}.{:0width$}", value / unit, value % unit).trim_end_matches('0').to_owned()
+}
+
+/// Words that cannot be field names in CEL.
+const RESERVED: [&str; 20] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+];
+
+/// A field's name as Kubernetes lets expressions write it: `my-field` is `my__dash__field`.
+///
+/// `namespace` and the like may be written plainly too, since the grammar takes them after a dot, so they stay.
+pub(super) fn escape(name: &str) -> String {
+    if matches!(name, "true" | "false" | "null" | "in") {
+        return format!("__{name}__");
+    }
+    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+}
+
+/// Whether a name carries an escape.
+pub(super) fn has_escape(name: &str) -> bool {
+    name.contains("__") && unescape(name) != name
+}
+
+/// The inverse of [`escape`].
+pub(super) fn unescape(name: &str) -> String {
+    let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(word) = word.filter(|word| RESERVED.contains(word)) {
+        return word.to_owned();
+    }
+    let mut plain = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find("__") {
+        plain.push_str(&rest[..at]);
+        let escapes = [("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
+        let (escape, meaning) = escapes.into_iter().find(|(escape, _)| rest[at..].starts_with(escape)).unwrap_or(("__", "__"));
+        plain.push_str(meaning);
+        rest = &rest[at + escape.len()..];
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_back() {
+        for (name, escaped) in [
+            ("plain", "plain"),
+            ("my-field", "my__dash__field"),
+            ("a.b/c", "a__dot__b__slash__c"),
+            ("a__b", "a__underscores__b"),
+            ("in", "__in__"),
+        ] {
+            assert_eq!(escape(name), escaped);
+            assert_eq!(unescape(escaped), name);
+        }
+        assert_eq!(unescape("__namespace__"), "namespace");
+        assert!(!has_escape("a__b"), "no escape, so a literal name");
+        assert!(has_escape("a__dot__b"));
+    }
+
+    #[test]
+    fn durations_print_as_go_prints_them() {
+        let second = 1_000_000_000;
+        for (nanoseconds, text) in [
+            (0, "0s"),
+            (90 * second, "1m30s"),
+            (5400 * second, "1h30m0s"),
+            (3600 * second, "1h0m0s"),
+            (1_500_000_000, "1.5s"),
+            (-1_500_000, "-1.5ms"),
+            (20_000, "20µs"),
+            (7, "7ns"),
+            (60 * second + 5_000_000, "1m0.005s"),
+        ] {
+            assert_eq!(go_duration(nanoseconds), text);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Types: every expression gives what its place takes (kro.md section 5).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    compiled::Options,
+    draft::Draft,
+    dynamic::{CheckError, Scope, check},
+    findings::Findings,
+    fit::misfit,
+    node::NodeKind,
+    selector,
+    shape::schema_of,
+};
+use crate::{
+    cel::{Expression, Type},
+    schema::Schema,
+    template::{Text, path_text},
+};
+
+/// Types of all variables of a graph.
+pub(super) struct Types {
+    /// By node id; what is deferred is dynamic.
+    nodes: BTreeMap<String, Type>,
+    /// Types of single objects, where a node is a list of them.
+    elements: BTreeMap<String, Type>,
+    schema: Type,
+}
+
+impl Types {
+    pub(super) fn new(drafts: &[Draft], instance: &Arc<Schema>) -> Self {
+        let mut types = Self { nodes: BTreeMap::new(), elements: BTreeMap::new(), schema: Type::of_schema("schema", instance) };
+        for draft in drafts {
+            let element = schema_of(draft).map_or(Type::Dyn, |schema| Type::of_schema(&draft.id, &schema));
+            types.elements.insert(draft.id.clone(), element.clone());
+            let whole = if draft.kind.is_list() { Type::list(element) } else { element };
+            types.nodes.insert(draft.id.clone(), whole);
+        }
+        types
+    }
+
+    /// Everything that a template or a status expression may read.
+    pub(super) fn scope(&self) -> Scope {
+        let mut scope = Scope::new();
+        self.nodes.iter().for_each(|(id, of)| scope.set(id.clone(), of.clone()));
+        scope.set("schema", self.schema.clone());
+        scope
+    }
+
+    /// What `readyWhen` may read: the object itself, or `each` of a list.
+    fn own(&self, draft: &Draft) -> Scope {
+        let element = self.elements.get(&draft.id).cloned().unwrap_or(Type::Dyn);
+        let mut scope = Scope::new();
+        scope.set(if draft.kind.is_list() { "each" } else { &draft.id }, element);
+        scope
+    }
+}
+
+/// Checks everything of one node.
+pub(super) fn node(draft: &mut Draft, types: &Types, options: &Options, findings: &mut Findings<'_>) {
+    let mut scope = types.scope();
+    for (index, dimension) in draft.for_each.iter().enumerate() {
+        let path = draft.entry("forEach", index);
+        no_omit(&path, &dimension.text, &dimension.expression, options, findings);
+        let element = typed(&path, &dimension.text, &dimension.expression, &types.scope(), findings).and_then(|of| {
+            let element = of.element().cloned();
+            if element.is_none() {
+                let name = &dimension.name;
+                let message = format!(
+                    "forEach iterator {name:?} must return a list, got {:?}: type {:?} is not a list type",
+                    of.to_string(),
+                    of.to_string()
+                );
+                findings.expression(&path, &dimension.text, 0, message, None);
+            }
+            element
+        });
+        scope.set(dimension.name.clone(), element.unwrap_or(Type::Dyn));
+    }
+    conditions(draft, types, options, findings);
+    slots(draft, &scope, findings);
+    identity(draft, options, findings);
+}
+
+fn conditions(draft: &Draft, types: &Types, options: &Options, findings: &mut Findings<'_>) {
+    let own = types.own(draft);
+    let name = if draft.kind.is_list() { "each" } else { &draft.id };
+    let lists = [("readyWhen", &draft.ready_when, own), ("includeWhen", &draft.include_when, types.scope())];
+    for (list, conditions, scope) in lists {
+        for (index, condition) in conditions.iter().enumerate() {
+            let path = draft.entry(list, index);
+            let (text, expression) = (&condition.text, &condition.expression);
+            no_omit(&path, text, expression, options, findings);
+            if list == "readyWhen" && !only(name, draft, (&path, text, expression), findings) {
+                continue;
+            }
+            let Some(of) = typed(&path, text, expression, &scope, findings) else { continue };
+            if !of.is_condition() {
+                let (source, id) = (expression.source(), &draft.id);
+                let message = format!(
+                    "{list} expression {source:?} in resource {id:?} must return bool or optional_type(bool), but returns \"{of}\""
+                );
+                findings.expression(&path, text, 0, message, None);
+            }
+        }
+    }
+}
+
+/// Whether an expression reads nothing but one name.
+fn only(name: &str, draft: &Draft, (path, text, expression): (&str, &Text, &Expression), findings: &mut Findings<'_>) -> bool {
+    let references = expression.references();
+    let unknown = references.identifiers.iter().find(|(other, _)| other.as_str() != name && !crate::cel::is_type_name(other));
+    if let Some((other, offset)) = unknown {
+        let message = format!("resource {:?} readyWhen: references unknown identifiers: [{other}]", draft.id);
+        let hint = format!("readyWhen can only read {name}");
+        findings.expression(path, text, *offset, message, Some(hint));
+    }
+    for (function, offset) in &references.unknown_functions {
+        findings.expression(path, text, *offset, format!("uses unknown functions: [{function}]"), None);
+    }
+    unknown.is_none() && references.unknown_functions.is_empty()
+}
+
+fn slots(draft: &mut Draft, scope: &Scope, findings: &mut Findings<'_>) {
+    let external = matches!(draft.kind, NodeKind::External | NodeKind::ExternalSelector);
+    let mut encoded = Vec::new();
+    for (index, slot) in draft.slots.iter().enumerate() {
+        let path = draft.at(&slot.path);
+        let Some(of) = typed(&path, &slot.text, &slot.expression, scope, findings) else { continue };
+        let place = path_text(&slot.path);
+        let expected = match &slot.schema {
+            _ if external => selector::expected(&slot.path),
+            Some(schema) => Type::of_schema(&format!("{}.{place}", draft.id), schema),
+            None => Type::Dyn,
+        };
+        if expected == Type::Bytes && matches!(of, Type::Bytes | Type::String) {
+            // Better than kro, where such a field cannot be written: bytes are encoded, text is taken as encoded already.
+            encoded.extend((of == Type::Bytes).then_some(index));
+            continue;
+        }
+        if let Some(why) = misfit(&of, &expected) {
+            let (id, source) = (&draft.id, slot.expression.source());
+            let message = format!(
+                "type mismatch in resource {id:?} at path {place:?}: expression {source:?} returns type \"{of}\" but expected \"{expected}\": {why}"
+            );
+            findings.expression(&path, &slot.text, 0, message, None);
+        }
+    }
+    for index in encoded {
+        let slot = &mut draft.slots[index];
+        slot.expression = encode(&slot.expression);
+    }
+}
+
+/// The same expression, its bytes in base64.
+pub(super) fn encode(expression: &Expression) -> Expression {
+    let encoded = Expression::parse(&format!("base64.encode({})", expression.source()));
+    encoded.unwrap_or_else(|_| expression.clone())
+}
+
+/// The type of an expression; reports why it has none.
+pub(super) fn typed(
+    path: &str,
+    text: &Text,
+    expression: &Expression,
+    scope: &Scope,
+    findings: &mut Findings<'_>,
+) -> Option<Type> {
+    match check(expression, scope) {
+        Ok(of) => Some(of),
+        Err(errors) => {
+            for CheckError { offset, message, hint } in errors {
+                findings.expression(path, text, offset, message, hint);
+            }
+            None
+        }
+    }
+}
+
+/// `omit()` may only stand in templates.
+pub(super) fn no_omit(path: &str, text: &Text, expression: &Expression, options: &Options, findings: &mut Findings<'_>) {
+    if options.omit && expression.references().functions.contains("omit") {
+        findings.expression(path, text, 0, "omit() can only be used in resource template expressions", None);
+    }
+}
+
+/// What names an object must be there, and every iterator must take part in it.
+fn identity(draft: &Draft, options: &Options, findings: &mut Findings<'_>) {
+    let namespaced = draft.info.as_ref().is_some_and(|info| info.namespaced);
+    let names = |path: &str| path == "metadata.name" || (path == "metadata.namespace" && (namespaced || draft.info.is_none()));
+    let naming: Vec<_> = draft.slots.iter().filter(|slot| names(&path_text(&slot.path))).collect();
+    for slot in naming.iter().filter(|slot| options.omit && slot.expression.references().functions.contains("omit")) {
+        let (id, place) = (&draft.id, path_text(&slot.path));
+        let message = format!(
+            "resource {id:?}: omit() cannot be used at path {place:?} — the field is required and must resolve to a concrete value"
+        );
+        findings.expression(&draft.at(&slot.path), &slot.text, 0, message, None);
+    }
+    let used = |name: &str| naming.iter().any(|slot| slot.expression.references().identifiers.contains_key(name));
+    let missing: Vec<&str> = draft.iterators().filter(|name| !used(name)).collect();
+    if !missing.is_empty() {
+        let (id, missing) = (&draft.id, missing.join(" "));
+        let message = format!(
+            "node {id:?}: all forEach dimensions must be used to produce a unique resource identity, missing: [{missing}]"
+        );
+        findings.error(format!("{}.metadata.name", draft.root()), message);
+    }
+}

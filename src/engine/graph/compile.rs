@@ -1,0 +1,168 @@
+//! The way from a definition to a graph.
+
+use std::sync::Arc;
+
+use plinth_api::{
+    GroupVersionKind,
+    rgd::{KROP_GROUP, RgdSpec, Scope},
+};
+
+use super::{
+    check::{self, Types},
+    compiled::{Compiled, Missing, Options},
+    definition::Definition,
+    draft::Draft,
+    edges::{Names, report_cycles},
+    findings::Findings,
+    metadata, names,
+    node::{Graph, InstanceKind, Node, Plane, Projection},
+    order::{Edges, topological, waves},
+    shape::{self, Context},
+    status,
+};
+use crate::{
+    Diagnostic, naming,
+    schema::{
+        Schema, SchemaSource,
+        crd::{self, Owner},
+    },
+    simpleschema,
+};
+
+/// Compiles a definition against the kinds that are served.
+///
+/// All mistakes are found at once; a part that cannot be read is left out of the later steps. Kinds that are not served
+/// make the graph [`Compiled::Deferred`], not wrong.
+pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Options) -> Compiled {
+    let mut findings = Findings::new(definition.source.as_ref());
+    names::check(&definition.spec, options, &mut findings);
+    let spec = instance_spec(&definition.spec, &mut findings);
+    let namespaced = definition.spec.schema.scope == Scope::Namespaced;
+    let instance = metadata::instance(spec.clone(), namespaced);
+    let context = Context { schemas, namespaced };
+    let resources = definition.spec.resources.iter().enumerate();
+    let mut drafts: Vec<Draft> =
+        resources.filter_map(|(index, resource)| shape::draft(index, resource, &context, &mut findings)).collect();
+    let edges = Names::new(&drafts, options).edges(&drafts, &mut findings);
+    report_cycles(&drafts, &edges, &mut findings);
+    let types = Types::new(&drafts, &instance);
+    if !findings.refused() {
+        // With names that do not exist, every finding about types would be an echo.
+        drafts.iter_mut().for_each(|draft| check::node(draft, &types, options, &mut findings));
+    }
+    let names = Names::new(&drafts, options);
+    let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);
+    if findings.refused() {
+        return Compiled::Invalid(findings.finish());
+    }
+    let parts = Parts { spec, status: status.schema, instance, projection: status.projection, warnings: findings.finish() };
+    assemble(definition, drafts, &edges, parts, options)
+}
+
+/// All kinds that a definition's nodes have, sorted, so that their schemas can be fetched before compiling.
+pub fn kinds(spec: &RgdSpec) -> Vec<GroupVersionKind> {
+    let mut kinds: Vec<_> = spec.resources.iter().filter_map(shape::kind_of).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+fn instance_spec(spec: &RgdSpec, findings: &mut Findings<'_>) -> Schema {
+    match simpleschema::build(&spec.schema.spec, &spec.schema.types) {
+        Ok(built) => {
+            built.warnings.into_iter().for_each(|warning| findings.push(warning));
+            built.schema
+        }
+        Err(errors) => {
+            errors.into_iter().for_each(|error| findings.push(error));
+            Schema::open_object()
+        }
+    }
+}
+
+struct Parts {
+    spec: Schema,
+    status: Schema,
+    instance: Arc<Schema>,
+    projection: Projection,
+    warnings: Vec<Diagnostic>,
+}
+
+fn assemble(definition: &Definition, drafts: Vec<Draft>, edges: &Edges, parts: Parts, options: &Options) -> Compiled {
+    let order = topological(edges);
+    let waves = waves(edges, &order);
+    let missing: Vec<Missing> = drafts.iter().filter_map(missing).collect();
+    let ids: Vec<String> = drafts.iter().map(|draft| draft.id.clone()).collect();
+    let mut nodes: Vec<Option<Node>> = drafts
+        .into_iter()
+        .enumerate()
+        .map(|(position, draft)| {
+            let mut dependencies: Vec<String> = edges[position].iter().map(|other| ids[*other].clone()).collect();
+            dependencies.sort();
+            let plane = plane(definition, position);
+            node(draft, Place { position, plane, dependencies, apply_order: waves[position] })
+        })
+        .collect();
+    let schema = &definition.spec.schema;
+    let graph = Arc::new(Graph {
+        name: definition.name.clone(),
+        uid: definition.uid.clone(),
+        group: definition.group.clone(),
+        instance: InstanceKind {
+            gvk: GroupVersionKind::new(&schema.group, &schema.api_version, &schema.kind),
+            plural: naming::plural(&schema.kind.to_lowercase()),
+            namespaced: schema.scope == Scope::Namespaced,
+            schema: parts.instance,
+        },
+        crd: crd::generate(Owner { name: &definition.name, uid: &definition.uid }, schema, parts.spec, parts.status),
+        nodes: order.into_iter().filter_map(|position| nodes[position].take()).collect(),
+        status: parts.projection,
+        missing: missing.clone(),
+        warnings: parts.warnings,
+        options: options.clone(),
+    });
+    if missing.is_empty() { Compiled::Active(graph) } else { Compiled::Deferred { graph, missing } }
+}
+
+fn missing(draft: &Draft) -> Option<Missing> {
+    let gvk = draft.gvk.clone()?;
+    draft.info.is_none().then(|| Missing { node: draft.id.clone(), gvk })
+}
+
+struct Place {
+    position: usize,
+    plane: Plane,
+    dependencies: Vec<String>,
+    apply_order: usize,
+}
+
+fn node(draft: Draft, place: Place) -> Option<Node> {
+    let schema = shape::schema_of(&draft);
+    let Place { position, plane, dependencies, apply_order } = place;
+    Some(Node {
+        position,
+        plane,
+        dependencies,
+        apply_order,
+        schema,
+        gvk: draft.gvk?,
+        namespaced: draft.info.map(|info| info.namespaced),
+        id: draft.id,
+        kind: draft.kind,
+        template: draft.object,
+        slots: draft.slots,
+        ready_when: draft.ready_when,
+        include_when: draft.include_when,
+        for_each: draft.for_each,
+    })
+}
+
+/// krop's `target`; a blueprint's children live with the consumer unless it says otherwise.
+fn plane(definition: &Definition, position: usize) -> Plane {
+    match definition.spec.resources.get(position).and_then(|resource| resource.target.as_deref()) {
+        Some("consumer") => Plane::Consumer,
+        Some("provider") => Plane::Provider,
+        None if definition.group == KROP_GROUP => Plane::Consumer,
+        _ => Plane::Host,
+    }
+}

@@ -1,0 +1,146 @@
+//! A node while it is being compiled.
+
+use std::sync::Arc;
+
+use plinth_api::{GroupVersionKind, rgd::RgdResource};
+use serde_json::Value;
+
+use super::{
+    findings::Findings,
+    node::{Condition, Dimension, NodeKind, Slot},
+};
+use crate::{
+    cel::Expression,
+    schema::{KindInfo, Segment},
+    template::{Text, path_text},
+    yaml::element,
+};
+
+/// A node that is not yet known to be right. What could not be read is left out, so that later steps go on with the rest.
+pub(super) struct Draft {
+    pub(super) id: String,
+    /// `spec.resources[i]`.
+    pub(super) path: String,
+    pub(super) kind: NodeKind,
+    /// The template, or the external reference.
+    pub(super) object: Value,
+    pub(super) gvk: Option<GroupVersionKind>,
+    /// `None` where the kind is not served or not known.
+    pub(super) info: Option<Arc<KindInfo>>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) ready_when: Vec<Condition>,
+    pub(super) include_when: Vec<Condition>,
+    pub(super) for_each: Vec<Dimension>,
+}
+
+impl Draft {
+    /// Path of the template in the document.
+    pub(super) fn root(&self) -> String {
+        match self.kind {
+            NodeKind::External | NodeKind::ExternalSelector => format!("{}.externalRef", self.path),
+            NodeKind::Template | NodeKind::Collection => format!("{}.template", self.path),
+        }
+    }
+
+    /// Path of a place of the template in the document.
+    pub(super) fn at(&self, path: &[Segment]) -> String {
+        below(&self.root(), &path_text(path))
+    }
+
+    /// Path of a `readyWhen`, `includeWhen` or `forEach` entry in the document.
+    pub(super) fn entry(&self, list: &str, index: usize) -> String {
+        element(&format!("{}.{list}", self.path), index)
+    }
+
+    /// Names of the iterators.
+    pub(super) fn iterators(&self) -> impl Iterator<Item = &str> {
+        self.for_each.iter().map(|dimension| dimension.name.as_str())
+    }
+
+    /// Everything that makes the node depend on others: expression, its path in the document, and whether the node's
+    /// iterators are known in it.
+    pub(super) fn depending(&self) -> impl Iterator<Item = (String, &Text, &Expression, bool)> {
+        let slots = self.slots.iter().map(|slot| (self.at(&slot.path), &slot.text, &slot.expression, true));
+        let include = self
+            .include_when
+            .iter()
+            .enumerate()
+            .map(|(index, condition)| (self.entry("includeWhen", index), &condition.text, &condition.expression, false));
+        let each = self
+            .for_each
+            .iter()
+            .enumerate()
+            .map(|(index, dimension)| (self.entry("forEach", index), &dimension.text, &dimension.expression, false));
+        slots.chain(include).chain(each)
+    }
+}
+
+/// A path below another path.
+pub(super) fn below(root: &str, path: &str) -> String {
+    match path {
+        "" => root.to_owned(),
+        path if path.starts_with('[') => format!("{root}{path}"),
+        path => format!("{root}.{path}"),
+    }
+}
+
+/// Parses a string with expressions; a syntax error is placed in the part of the string that has it.
+pub(super) fn parse(text: &Text, path: &str, findings: &mut Findings<'_>) -> Option<Expression> {
+    let error = match Expression::parse(&text.cel) {
+        Ok(expression) => return Some(expression),
+        Err(error) => error,
+    };
+    let wrong: Vec<_> =
+        text.expressions().filter_map(|(part, start)| Some((part, start, Expression::parse(part).err()?))).collect();
+    for (part, start, error) in &wrong {
+        let inside = part.char_indices().nth(error.offset).map_or(part.len(), |(byte, _)| byte);
+        findings.in_string(path, text, start + inside, &error.message, None);
+    }
+    if wrong.is_empty() {
+        findings.expression(path, text, error.offset, error.message, None);
+    }
+    None
+}
+
+/// Parses an entry that must be one expression and nothing else.
+pub(super) fn standalone(source: &str, path: &str, findings: &mut Findings<'_>) -> Option<(Text, Expression)> {
+    const ALONE: &str = "only standalone expressions are allowed";
+    match Text::read(source) {
+        Ok(Some(text)) if text.standalone => parse(&text, path, findings).map(|expression| (text, expression)),
+        Ok(Some(_)) => {
+            let trailing =
+                source.trim() != source && Text::read(source.trim()).is_ok_and(|text| text.is_some_and(|text| text.standalone));
+            let hint = trailing.then(|| "there is white space around it; in YAML, write |- instead of |".to_owned());
+            findings.hinted(path, ALONE, hint);
+            None
+        }
+        Ok(None) => {
+            findings.hinted(path, ALONE, Some(format!("write ${{{source}}}")));
+            None
+        }
+        Err(_) => {
+            findings.error(path, crate::template::NESTED);
+            None
+        }
+    }
+}
+
+/// Reads the conditions and iterators of a resource.
+pub(super) fn entries(resource: &RgdResource, draft: &mut Draft, findings: &mut Findings<'_>) {
+    draft.ready_when = conditions(&resource.ready_when, draft, "readyWhen", findings);
+    draft.include_when = conditions(&resource.include_when, draft, "includeWhen", findings);
+    for (index, (name, source)) in resource.for_each.iter().flatten().enumerate() {
+        let path = draft.entry("forEach", index);
+        if let Some((text, expression)) = standalone(source, &path, findings) {
+            draft.for_each.push(Dimension { name: name.clone(), text, expression });
+        }
+    }
+}
+
+fn conditions(sources: &[String], draft: &Draft, list: &str, findings: &mut Findings<'_>) -> Vec<Condition> {
+    let read = sources.iter().enumerate().filter_map(|(index, source)| {
+        let (text, expression) = standalone(source, &draft.entry(list, index), findings)?;
+        Some(Condition { text, expression })
+    });
+    read.collect()
+}

@@ -1,0 +1,144 @@
+//! Who reads whom (kro.md section 7).
+
+use std::collections::BTreeSet;
+
+use super::{compiled::Options, draft::Draft, findings::Findings, order::Edges};
+use crate::{
+    cel::{Expression, is_type_name},
+    template::{Text, nearest},
+};
+
+/// Words that are known in every expression of a node.
+const SCHEMA: &str = "schema";
+
+/// What may be referred to, and how a mistake is said.
+pub(super) struct Names<'a> {
+    ids: Vec<&'a str>,
+    options: &'a Options,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(drafts: &'a [Draft], options: &'a Options) -> Self {
+        Self { ids: drafts.iter().map(|draft| draft.id.as_str()).collect(), options }
+    }
+
+    /// Edges by position, sorted; reports unknown names, functions, self references.
+    pub(super) fn edges(&self, drafts: &[Draft], findings: &mut Findings<'_>) -> Edges {
+        drafts.iter().map(|draft| self.dependencies(draft, findings)).collect()
+    }
+
+    fn dependencies(&self, draft: &Draft, findings: &mut Findings<'_>) -> Vec<usize> {
+        let mut found = BTreeSet::new();
+        let iterators: Vec<&str> = draft.iterators().collect();
+        for (path, text, expression, inside) in draft.depending() {
+            let extra = if inside { iterators.as_slice() } else { &[] };
+            if !inside && path.contains(".forEach[") {
+                self.independent(draft, &iterators, (&path, text, expression), findings);
+            }
+            self.check(&path, text, expression, extra, findings);
+            for name in self.used(expression) {
+                if extra.contains(&name) {
+                    continue;
+                }
+                if name == draft.id {
+                    findings.expression(&path, text, offset(expression, name), "self references are not allowed", None);
+                } else if let Some(position) = self.ids.iter().position(|id| *id == name) {
+                    found.insert(position);
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    fn independent(&self, draft: &Draft, iterators: &[&str], entry: (&str, &Text, &Expression), findings: &mut Findings<'_>) {
+        let (path, text, expression) = entry;
+        let others: Vec<&str> = self.used(expression).filter(|name| iterators.contains(name)).collect();
+        if let Some(first) = others.first() {
+            let message = format!(
+                "node {:?}: forEach iterator cannot reference other iterators [{}] - forEach iterators are independent (cartesian product)",
+                draft.id,
+                others.join(" ")
+            );
+            findings.expression(path, text, offset(expression, first), message, None);
+        }
+    }
+
+    fn used<'e>(&self, expression: &'e Expression) -> impl Iterator<Item = &'e str> {
+        expression.references().identifiers.keys().map(String::as_str)
+    }
+
+    /// Reports names and functions that do not exist. `extra` are names known besides the nodes and `schema`.
+    pub(super) fn check(&self, path: &str, text: &Text, expression: &Expression, extra: &[&str], findings: &mut Findings<'_>) {
+        for name in self.used(expression) {
+            if name == SCHEMA || extra.contains(&name) || self.ids.contains(&name) || is_type_name(name) {
+                continue;
+            }
+            let at = offset(expression, name);
+            if name == "runtime" {
+                findings.expression(path, text, at, "runtime is only available in status.conditions expressions", None);
+                continue;
+            }
+            let known = self.ids.iter().copied().chain([SCHEMA]).chain(extra.iter().copied());
+            let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
+            findings.expression(path, text, at, format!("references unknown identifiers: [{name}]"), hint);
+        }
+        self.functions(path, text, expression, findings);
+    }
+
+    /// Reports what a status expression may not refer to; it must read something.
+    pub(super) fn status(&self, place: &str, path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
+        let known = |name: &str| name == SCHEMA || self.ids.contains(&name);
+        let unknown: Vec<&str> = self.used(expression).filter(|name| !known(name) && !is_type_name(name)).collect();
+        if let Some(first) = unknown.first() {
+            let (source, list) = (expression.source(), unknown.join(" "));
+            let message = format!("status field {place:?} expression {source:?}: references unknown identifiers: [{list}]");
+            let hint = nearest(first, self.ids.iter().copied().chain([SCHEMA])).map(|near| format!("did you mean {near}?"));
+            findings.expression(path, text, offset(expression, first), message, hint);
+        } else if !self.used(expression).any(known) {
+            findings.error(path, format!("instance status field must refer to a resource or schema: status.{place}"));
+        }
+        self.functions(path, text, expression, findings);
+    }
+
+    /// Reports functions that do not exist, and `omit()` where it is not allowed at all.
+    pub(super) fn functions(&self, path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
+        let references = expression.references();
+        for (name, at) in &references.unknown_functions {
+            let known = [
+                "size",
+                "has",
+                "string",
+                "int",
+                "map",
+                "filter",
+                "exists",
+                "all",
+                "contains",
+                "startsWith",
+                "split",
+                "join",
+                "replace",
+            ];
+            let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
+            findings.expression(path, text, *at, format!("uses unknown functions: [{name}]"), hint);
+        }
+        if references.functions.contains("omit") && !self.options.omit {
+            let hint = Some("start plinth with --feature-gates CELOmitFunction=true".to_owned());
+            findings.expression(path, text, 0, "omit() requires the CELOmitFunction feature gate to be enabled", hint);
+        }
+    }
+}
+
+/// Character offset of the first use of a name.
+fn offset(expression: &Expression, name: &str) -> usize {
+    expression.references().identifiers.get(name).copied().unwrap_or_default()
+}
+
+/// Reports cycles, each whole.
+pub(super) fn report_cycles(drafts: &[Draft], edges: &Edges, findings: &mut Findings<'_>) {
+    for cycle in super::order::cycles(edges).into_iter().filter(|cycle| cycle.len() > 1) {
+        let names = cycle.iter().chain(cycle.first()).map(|node| drafts[*node].id.as_str());
+        let message = format!("graph contains a cycle: {}", names.collect::<Vec<_>>().join(" -> "));
+        findings.error(format!("{}.id", drafts[cycle[0]].path), message);
+    }
+}

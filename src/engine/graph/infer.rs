@@ -1,0 +1,70 @@
+//! The schema of a status field, from the type of its expression (kro.md 15.1).
+
+use crate::{
+    cel::{Structure, Type},
+    schema::Schema,
+};
+
+/// The schema that kro gives a field of this type.
+pub(super) fn schema_of(of: &Type) -> Schema {
+    let text = |format: &str| Schema { format: Some(format.to_owned()), ..Schema::of_type("string") };
+    match of {
+        Type::Bool => Schema::of_type("boolean"),
+        Type::Int | Type::Uint => Schema::of_type("integer"),
+        Type::Double => Schema::of_type("number"),
+        Type::String => Schema::of_type("string"),
+        Type::Bytes => text("byte"),
+        Type::Timestamp => Schema { description: Some("Timestamp representing a creation time".to_owned()), ..text("date-time") },
+        Type::List(element) => Schema::array(schema_of(element)),
+        Type::Map(_, value) => Schema::map(schema_of(value)),
+        Type::Struct(structure) => object(structure),
+        Type::Dyn | Type::Null => Schema::any(),
+        Type::Optional(_) | Type::Duration | Type::Type(_) | Type::Opaque(_) | Type::Var(_) => {
+            Schema { description: Some(format!("unknown CEL type: {of}")), ..Schema::any() }
+        }
+    }
+}
+
+fn object(structure: &Structure) -> Schema {
+    let fields = structure.fields.iter().map(|(name, of)| (unescape(name), schema_of(of)));
+    Schema { preserve_unknown_fields: structure.open, ..Schema::object(fields) }
+}
+
+/// The name of a field as objects have it, from its name in expressions (Kubernetes' escapes).
+fn unescape(name: &str) -> String {
+    const ESCAPES: [(&str, &str); 4] = [("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
+    if let Some(word) = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"))
+        && !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_lowercase())
+        && !ESCAPES.iter().any(|(escape, _)| *escape == name)
+    {
+        return word.to_owned();
+    }
+    let mut out = String::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        if let Some((escape, plain)) = ESCAPES.iter().find(|(escape, _)| rest.starts_with(escape)) {
+            out.push_str(plain);
+            rest = &rest[escape.len()..];
+        } else {
+            let next = rest.chars().next().expect("the rest is not empty");
+            out.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_from_their_escapes() {
+        for (escaped, name) in
+            [("my__dash__field", "my-field"), ("a__dot__b", "a.b"), ("__in__", "in"), ("x__underscores__y", "x__y"), ("é", "é")]
+        {
+            assert_eq!(unescape(escaped), name);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Rules on names (kro.md section 6, step 1).
+
+use std::collections::BTreeMap;
+
+use plinth_api::rgd::RgdSpec;
+
+use super::{compiled::Options, findings::Findings};
+use crate::yaml::element;
+
+/// Words that cannot be ids: CEL's own and kro's.
+const RESERVED: [&str; 53] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+    "apiVersion",
+    "context",
+    "dependency",
+    "dependencies",
+    "each",
+    "externalRef",
+    "externalReference",
+    "externalRefs",
+    "externalReferences",
+    "graph",
+    "instance",
+    "item",
+    "items",
+    "kind",
+    "kro",
+    "metadata",
+    "object",
+    "resource",
+    "resourcegraphdefinition",
+    "resourceGraphDefinition",
+    "resources",
+    "root",
+    "runtime",
+    "schema",
+    "self",
+    "serviceAccountName",
+    "spec",
+    "status",
+    "this",
+    "variables",
+    "vars",
+    "version",
+];
+
+/// Checks the kind, the ids and the iterators.
+pub(super) fn check(spec: &RgdSpec, options: &Options, findings: &mut Findings<'_>) {
+    let kind = &spec.schema.kind;
+    if !is_name(kind, u8::is_ascii_uppercase) {
+        findings.error(
+            "spec.schema.kind",
+            format!("naming convention violation: kind '{kind}' is not a valid KRO kind name: must be UpperCamelCase"),
+        );
+    }
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, resource) in spec.resources.iter().enumerate() {
+        let path = format!("{}.id", element("spec.resources", index));
+        id(&resource.id, &path, findings);
+        if let Some(first) = seen.get(resource.id.as_str()) {
+            let hint = Some(format!("the first is {}", element("spec.resources", *first)));
+            findings.hinted(&path, format!("found duplicate resource IDs {}", resource.id), hint);
+        } else {
+            seen.insert(&resource.id, index);
+        }
+    }
+    for (index, resource) in spec.resources.iter().enumerate() {
+        let path = format!("{}.forEach", element("spec.resources", index));
+        let names: Vec<&str> = resource.for_each.iter().flat_map(|dimension| dimension.keys().map(String::as_str)).collect();
+        iterators(&resource.id, &names, &path, &seen, options, findings);
+    }
+}
+
+fn id(id: &str, path: &str, findings: &mut Findings<'_>) {
+    if is_reserved(id) {
+        findings.error(path, format!("naming convention violation: id {id} is a reserved keyword in KRO"));
+    } else if !is_name(id, u8::is_ascii_lowercase) {
+        findings
+            .error(path, format!("naming convention violation: id {id} is not a valid KRO resource id: must be lower camelCase"));
+    }
+}
+
+fn iterators(id: &str, names: &[&str], path: &str, ids: &BTreeMap<&str, usize>, options: &Options, findings: &mut Findings<'_>) {
+    let most = options.max_dimensions;
+    if names.len() > most {
+        findings.error(path, format!("resource {id:?}: forEach cannot have more than {most} dimensions, got {}", names.len()));
+    }
+    for (index, name) in names.iter().enumerate() {
+        let fault = if is_reserved(name) {
+            format!("iterator name {name:?} is a reserved keyword")
+        } else if !is_name(name, u8::is_ascii_lowercase) {
+            format!("iterator name {name:?} is not valid: must be lowerCamelCase")
+        } else if ids.contains_key(name) {
+            format!("iterator name {name:?} conflicts with resource ID")
+        } else if names[..index].contains(name) {
+            format!("duplicate forEach iterator name {name:?}")
+        } else {
+            continue;
+        };
+        findings.error(element(path, index), format!("resource {id:?}: forEach {fault}"));
+    }
+}
+
+fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+fn is_name(name: &str, first: fn(&u8) -> bool) -> bool {
+    name.as_bytes().first().is_some_and(first) && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}

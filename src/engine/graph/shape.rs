@@ -1,0 +1,195 @@
+//! From a resource of the definition to a draft: its form, its kind, its template (kro.md section 6, step 3).
+
+use std::sync::Arc;
+
+use plinth_api::{GroupVersionKind, rgd::RgdResource};
+use serde_json::{Map, Value};
+
+use super::{
+    draft::{Draft, below, entries, parse},
+    findings::Findings,
+    metadata,
+    node::{NodeKind, Slot},
+    selector,
+};
+use crate::{
+    schema::{Lookup, SchemaSource, Segment},
+    template::{Walked, path_text, walk, walk_open},
+    yaml::element,
+};
+
+/// What a draft is made with.
+pub(super) struct Context<'a> {
+    pub(super) schemas: &'a dyn SchemaSource,
+    /// Whether instances are namespaced.
+    pub(super) namespaced: bool,
+}
+
+/// Reads one resource; `None` where it has neither template nor external reference.
+pub(super) fn draft(index: usize, resource: &RgdResource, context: &Context<'_>, findings: &mut Findings<'_>) -> Option<Draft> {
+    let path = element("spec.resources", index);
+    let (kind, object) = form(resource, &path, findings)?;
+    let empty = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (slots, ready_when, include_when, for_each) = empty;
+    let id = resource.id.clone();
+    let mut draft = Draft { id, path, kind, object, gvk: None, info: None, slots, ready_when, include_when, for_each };
+    entries(resource, &mut draft, findings);
+    well_formed(&draft, findings);
+    draft.gvk = gvk(&draft, findings);
+    if let Some(Lookup::Served(info)) = draft.gvk.as_ref().map(|gvk| context.schemas.kind(gvk)) {
+        draft.info = Some(info);
+    }
+    scope(&draft, context, findings);
+    reserved(&draft, findings);
+    draft.slots = slots_of(&draft, findings);
+    Some(draft)
+}
+
+fn form(resource: &RgdResource, path: &str, findings: &mut Findings<'_>) -> Option<(NodeKind, Value)> {
+    let id = &resource.id;
+    match (&resource.template, &resource.external_ref) {
+        (Some(template), reference) => {
+            if reference.is_some() {
+                findings.error(path, format!("resource {id:?}: cannot use externalRef with template"));
+            }
+            let kind = if resource.for_each.is_empty() { NodeKind::Template } else { NodeKind::Collection };
+            Some((kind, Value::Object(template.clone())))
+        }
+        (None, Some(reference)) => {
+            if !resource.for_each.is_empty() {
+                findings.error(path, format!("resource {id:?}: cannot use externalRef with forEach"));
+            }
+            let has = |name: &str| reference.pointer(&format!("/metadata/{name}")).is_some_and(|value| !value.is_null());
+            if has("name") == has("selector") {
+                let message =
+                    format!("invalid external ref metadata for resource {id}: exactly one of name or selector must be provided");
+                findings.error(format!("{path}.externalRef.metadata"), message);
+            }
+            let kind = if has("selector") { NodeKind::ExternalSelector } else { NodeKind::External };
+            Some((kind, reference.clone()))
+        }
+        (None, None) => {
+            findings.error(path, format!("resource {id:?}: exactly one of template or externalRef must be provided"));
+            None
+        }
+    }
+}
+
+fn well_formed(draft: &Draft, findings: &mut Findings<'_>) {
+    let prefix = format!("resource {} is not a valid Kubernetes object", draft.id);
+    for name in ["apiVersion", "kind"] {
+        match draft.object.get(name) {
+            None | Some(Value::Null) => findings.error(draft.root(), format!("{prefix}: {name} field not found")),
+            Some(Value::String(_)) => {}
+            Some(_) => findings.error(below(&draft.root(), name), format!("{prefix}: {name} field is not a string")),
+        }
+    }
+    match draft.object.get("metadata") {
+        None | Some(Value::Null) => findings.error(draft.root(), format!("{prefix}: metadata field not found")),
+        Some(Value::Object(_)) => {}
+        Some(_) => findings.error(below(&draft.root(), "metadata"), format!("{prefix}: metadata field is not a map")),
+    }
+}
+
+fn gvk(draft: &Draft, findings: &mut Findings<'_>) -> Option<GroupVersionKind> {
+    let text = |name: &str| draft.object.get(name).and_then(Value::as_str);
+    let (version, kind) = (text("apiVersion")?, text("kind")?);
+    let Some(gvk) = GroupVersionKind::from_api_version(version, kind) else {
+        let message = format!("invalid apiVersion format {version:?}: unexpected GroupVersion string: {version}");
+        findings.error(below(&draft.root(), "apiVersion"), message);
+        return None;
+    };
+    if !is_label(&kind.to_lowercase()) {
+        let message = format!("invalid kind {kind:?}: must be a valid DNS-1035 label when lowercased");
+        findings.error(below(&draft.root(), "kind"), message);
+        return None;
+    }
+    Some(gvk)
+}
+
+fn is_label(text: &str) -> bool {
+    text.len() <= 63
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && !text.ends_with('-')
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+fn scope(draft: &Draft, context: &Context<'_>, findings: &mut Findings<'_>) {
+    let Some(info) = &draft.info else { return };
+    if draft.kind == NodeKind::ExternalSelector {
+        return;
+    }
+    let set = draft.object.pointer("/metadata/namespace").is_some_and(|namespace| !namespace.is_null() && namespace != "");
+    let id = &draft.id;
+    if !info.namespaced && set {
+        let path = below(&draft.root(), "metadata.namespace");
+        findings.error(path, format!("resource {id:?} is cluster-scoped and must not set metadata.namespace"));
+    } else if info.namespaced && !set && !context.namespaced {
+        let message =
+            format!("resource {id:?} is namespaced and must set metadata.namespace when the instance CRD is cluster-scoped");
+        findings.error(below(&draft.root(), "metadata"), message);
+    }
+}
+
+fn reserved(draft: &Draft, findings: &mut Findings<'_>) {
+    if !draft.kind.is_owned() {
+        return;
+    }
+    for (list, word) in [("labels", "label"), ("annotations", "annotation")] {
+        let Some(map) = draft.object.pointer(&format!("/metadata/{list}")).and_then(Value::as_object) else { continue };
+        for prefix in ["kro.run/", "internal.kro.run/"] {
+            if let Some(name) = map.keys().find(|name| name.starts_with(prefix)) {
+                let path =
+                    draft.at(&[Segment::Field("metadata".into()), Segment::Field(list.into()), Segment::Field(name.clone())]);
+                let id = &draft.id;
+                let message =
+                    format!("invalid {word} for resource {id:?}. {list} with prefix {prefix:?} are reserved for internal use");
+                findings.error(path, message);
+            }
+        }
+    }
+}
+
+fn slots_of(draft: &Draft, findings: &mut Findings<'_>) -> Vec<Slot> {
+    let walked = match (&draft.info, draft.kind) {
+        (_, NodeKind::External | NodeKind::ExternalSelector) => selector::walk(&draft.object, &draft.id),
+        (Some(info), _) if !is_crd(&info.gvk) => walk(&draft.object, &metadata::complete(&info.schema)),
+        _ => walk_open(&draft.object),
+    };
+    let Walked { fields, findings: found } = walked;
+    for finding in found {
+        let path = below(&draft.root(), &finding.path);
+        findings.hinted(path, finding.message, finding.hint);
+    }
+    let crd = draft.gvk.as_ref().is_some_and(is_crd) && draft.kind.is_owned();
+    let parsed = fields.into_iter().filter_map(|field| {
+        let (at, path) = (draft.at(&field.path), path_text(&field.path));
+        if crd && !path.starts_with("metadata.") {
+            let id = &draft.id;
+            let message =
+                format!("CEL expressions in CRDs are only supported for metadata fields, found in path {path:?}, resource {id}");
+            findings.error(at, message);
+            return None;
+        }
+        let expression = parse(&field.text, &at, findings)?;
+        Some(Slot { path: field.path, text: field.text, expression, schema: field.schema })
+    });
+    parsed.collect()
+}
+
+fn is_crd(gvk: &GroupVersionKind) -> bool {
+    gvk.group == "apiextensions.k8s.io" && gvk.kind == "CustomResourceDefinition"
+}
+
+/// The kinds that a resource's text names, as far as they can be read.
+pub(super) fn kind_of(resource: &RgdResource) -> Option<GroupVersionKind> {
+    let reference = resource.external_ref.as_ref().and_then(Value::as_object);
+    let object: &Map<String, Value> = resource.template.as_ref().or(reference)?;
+    let text = |name: &str| object.get(name).and_then(Value::as_str);
+    GroupVersionKind::from_api_version(text("apiVersion")?, text("kind")?)
+}
+
+/// Schema of the objects of a served kind.
+pub(super) fn schema_of(draft: &Draft) -> Option<Arc<crate::schema::Schema>> {
+    draft.info.as_ref().map(|info| metadata::complete(&info.schema))
+}

@@ -1,0 +1,4 @@
+//! Compiling, end to end.
+
+mod rules;
+pub(crate) mod seed;

@@ -1,0 +1,137 @@
+//! Mistakes: each is found, with its place and the next step, and all of them at once.
+
+use crate::{
+    graph::Compiled,
+    testing::{compiled, core, rgd},
+};
+
+/// The findings of a text, one line each.
+fn findings(text: &str) -> Vec<String> {
+    match compiled(text, &core()) {
+        Compiled::Invalid(findings) => findings.iter().map(ToString::to_string).collect(),
+        other => panic!("accepted: {:?}", other.graph().unwrap().order()),
+    }
+}
+
+fn check(text: &str, expected: &[&str]) {
+    let found = findings(text);
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.contains(expected), "{found}\ndoes not contain\n{expected}");
+    }
+}
+
+const MAP: &str =
+    "- id: a\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: ${schema.spec.name}\n";
+
+fn map(id: &str, data: &str) -> String {
+    format!(
+        "- id: {id}\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: {id}\n    data:\n      x: {data}\n"
+    )
+}
+
+#[test]
+fn a_definition_without_spec_is_refused_not_fatal() {
+    for spec in ["", "spec: null\n", "spec: {}\n", "spec: 5\n", "spec:\n  schema: []\n"] {
+        let text = format!("apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\nmetadata:\n  name: x\n{spec}");
+        assert!(!findings(&text).is_empty(), "{spec}");
+    }
+}
+
+#[test]
+fn an_unknown_field_is_named_with_its_place() {
+    let text = rgd("", "", MAP).replace("template:", "tempalte:");
+    check(&text, &["14:7 spec.resources[0].tempalte: unknown field \"spec.resources[0].tempalte\" (did you mean template?)"]);
+}
+
+#[test]
+fn an_unknown_id_is_named_with_a_suggestion() {
+    let resources = MAP.to_owned() + &map("b", "${aa.metadata.name}") + &map("component", "${compoment.metadata.name}");
+    check(
+        &rgd("", "", &resources),
+        &[
+            "references unknown identifiers: [aa] (did you mean a?)",
+            "references unknown identifiers: [compoment] (did you mean component?)",
+        ],
+    );
+}
+
+#[test]
+fn a_syntax_error_has_the_line_and_column_of_the_character() {
+    let text = rgd("", "", &map("a", "x-${schema.spec.name +}"));
+    let found = findings(&text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let line = text.lines().position(|line| line.contains("x-${")).unwrap() + 1;
+    let start = text.lines().nth(line - 1).unwrap().find("${").unwrap() + 3;
+    let column: usize = found[0].strip_prefix(&format!("{line}:")).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((start..=start + 18).contains(&column), "{} is not inside the expression at {start}", found[0]);
+    assert!(found[0].contains("Syntax error"), "{}", found[0]);
+}
+
+#[test]
+fn a_syntax_error_in_a_block_is_placed_in_its_line() {
+    let text = rgd("", "", &map("a", "|\n        first ${schema.spec.name}\n        second ${1 +}"));
+    let line = text.lines().position(|line| line.contains("second")).unwrap() + 1;
+    let found = findings(&text);
+    assert!(found[0].starts_with(&format!("{line}:")), "{found:?} is not in line {line}");
+}
+
+#[test]
+fn a_cycle_is_printed_whole() {
+    let resources = map("a", "${b.data.x}") + &map("b", "${c.data.x}") + &map("c", "${a.data.x}") + &map("d", "${a.data.x}");
+    check(&rgd("", "", &resources), &["graph contains a cycle: a -> b -> c -> a"]);
+    check(&rgd("", "", &map("a", "${a.metadata.name}")), &["self references are not allowed"]);
+}
+
+#[test]
+fn all_mistakes_are_found_at_once_in_the_order_of_the_document() {
+    let resources = map("not-ok", "fine") + &map("b", "${nobody.x}") + &map("c", "[1]") + &map("d", "${nope(1)}");
+    check(
+        &rgd("name: strin", "", &resources),
+        &[
+            "unknown type: strin",
+            "id not-ok is not a valid KRO resource id: must be lower camelCase",
+            "references unknown identifiers: [nobody]",
+            "expected string type for path data.x, got array",
+            "uses unknown functions: [nope]",
+        ],
+    );
+}
+
+#[test]
+fn shapes_of_resources() {
+    check(&rgd("", "", "- id: a\n"), &["exactly one of template or externalRef must be provided"]);
+    check(
+        &rgd("", "", "- id: a\n  template:\n    kind: ConfigMap\n"),
+        &["apiVersion field not found", "metadata field not found"],
+    );
+    check(&rgd("", "", &map("a", "x").replace("v1", "a/b/c")), &["unexpected GroupVersion string: a/b/c"]);
+    let labelled = map("a", "x").replace("name: a", "name: a\n      labels: {kro.run/owned: 'false'}");
+    check(&rgd("", "", &labelled), &["labels with prefix \"kro.run/\" are reserved for internal use"]);
+    let scoped = map("a", "x")
+        .replace("kind: ConfigMap", "kind: Namespace")
+        .replace("name: a", "name: a\n      namespace: x")
+        .replace("    data:\n      x: x\n", "");
+    check(&rgd("", "", &scoped), &["is cluster-scoped and must not set metadata.namespace"]);
+}
+
+#[test]
+fn conditions_are_expressions_and_nothing_else() {
+    let when =
+        |list: &str, text: &str| rgd("", "", &map("a", "x").replace("- id: a", &format!("- id: a\n  {list}: [\"{text}\"]")));
+    check(&when("readyWhen", "x ${a.data}"), &["only standalone expressions are allowed"]);
+    check(&when("readyWhen", "a.data.x == 'x'"), &["only standalone expressions are allowed (write ${a.data.x == 'x'})"]);
+    check(&when("includeWhen", "${runtime.x}"), &["runtime is only available in status.conditions expressions"]);
+}
+
+#[test]
+fn status_fields_are_expressions_over_something() {
+    check(
+        &rgd("", "a: plain\nb: ${1 + 1}\nc: ${nobody.x}", MAP),
+        &[
+            "status fields without expressions are not supported: [a]",
+            "instance status field must refer to a resource or schema: status.b",
+            "status field \"c\" expression \"nobody.x\": references unknown identifiers: [nobody]",
+        ],
+    );
+}

@@ -1,0 +1,53 @@
+//! What the tests of several modules share: schemas, documents, a cluster in memory.
+
+pub(crate) mod cluster;
+mod schemas;
+
+use std::{path::PathBuf, sync::Arc};
+
+pub(crate) use schemas::{core, delivery};
+
+use crate::{
+    graph::{Compiled, Definition, Graph, Options, compile},
+    schema::SchemaSource,
+    yaml,
+};
+
+/// A path below the folder of test data.
+pub(crate) fn data(path: &str) -> PathBuf {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    PathBuf::from(std::env::var("PLINTH_DATA").unwrap_or_else(|_| default.to_owned())).join(path)
+}
+
+/// Reads the first definition of a text.
+pub(crate) fn definition(text: &str) -> Result<Definition, Vec<crate::Diagnostic>> {
+    let documents = yaml::documents(text).map_err(|error| vec![error])?;
+    Definition::from_document(documents.first().expect("a document"), text)
+}
+
+/// Compiles the first definition of a text.
+pub(crate) fn compiled(text: &str, schemas: &dyn SchemaSource) -> Compiled {
+    match definition(text) {
+        Ok(definition) => compile(&definition, schemas, &Options::default()),
+        Err(findings) => Compiled::Invalid(findings),
+    }
+}
+
+/// The graph of a text that must compile.
+pub(crate) fn graph(text: &str, schemas: &dyn SchemaSource) -> Arc<Graph> {
+    match compiled(text, schemas) {
+        Compiled::Invalid(findings) => panic!("{}", findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
+        compiled => Arc::clone(compiled.graph().unwrap()),
+    }
+}
+
+/// A definition around these resources; `spec` and `status` are lines of the schema.
+pub(crate) fn rgd(spec: &str, status: &str, resources: &str) -> String {
+    let indent = |text: &str, by: usize| text.lines().map(|line| format!("{:by$}{line}\n", "")).collect::<String>();
+    format!(
+        "apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\nmetadata:\n  name: test\nspec:\n  schema:\n    apiVersion: v1alpha1\n    kind: Test\n    spec:\n{}    status:\n{}  resources:\n{}",
+        indent(if spec.is_empty() { "name: string" } else { spec }, 6),
+        indent(status, 6),
+        indent(resources, 4),
+    )
+}
