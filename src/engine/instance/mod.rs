@@ -4,8 +4,24 @@
 //! decision has no actions. Nothing is remembered here; what was applied is part of the observation, so that a journal can
 //! seed it.
 
+mod compare;
+mod decide;
 mod decision;
+mod expand;
+mod external;
+mod inventory;
+mod members;
 mod observation;
+mod owned;
+mod pass;
+mod removal;
+mod resolve;
+mod status;
+mod values;
 
+pub use decide::decide;
 pub use decision::{Action, Decision, InstanceState, NodeState, NodeVerdict, WaitsFor, Watch};
 pub use observation::{Applied, Failure, Observation};
+
+#[cfg(test)]
+mod tests;

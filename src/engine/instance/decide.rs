@@ -1,0 +1,136 @@
+//! The decision itself: reads before writes, the inventory before what it records, pruning after a complete pass, the
+//! status when nothing else is left.
+
+use plinth_api::{GroupKind, Object, ObjectKey};
+use serde_json::Value;
+
+use super::{
+    decision::{Action, Decision, InstanceState, NodeState},
+    inventory::{self, Inventory},
+    members::Members,
+    observation::Observation,
+    pass::Pass,
+    removal,
+    resolve::applyset_of,
+    status::{self, Judgement},
+};
+use crate::{
+    graph::Graph,
+    health::{Health, judge},
+    naming::keys,
+};
+
+/// Decides what is to be done next for an instance.
+pub fn decide(graph: &Graph, seen: &Observation) -> Decision {
+    if seen.instance.is_terminating() {
+        return removal::decide(graph, seen);
+    }
+    if is_suspended(&seen.instance) {
+        return suspended(graph, seen);
+    }
+    let key = key_of(graph, seen);
+    let mut pass = Pass::run(graph, seen);
+    pass.watch.objects.insert(key.clone());
+    let complete = pass.is_complete();
+    let mut actions = std::mem::take(&mut pass.reads);
+    let refused = seen.failures.get(&key);
+    if refused.is_none() {
+        actions.extend(writes(graph, seen, &key, &mut pass));
+    }
+    if complete && actions.is_empty() && refused.is_none() {
+        actions = prune(graph, seen, &key, &mut pass);
+    }
+    let problems = status::problems(graph, &pass);
+    let refused = refused.map(status::words);
+    let judgement = Judgement::of(&pass.verdicts, refused, &problems);
+    let written = status::status(graph, seen, Some(&pass.values), &judgement);
+    if actions.is_empty() && !status::same(seen.instance.status(), &written) {
+        actions.push(Action::WriteStatus(written.clone()));
+    }
+    let ready = judgement.state == InstanceState::Active && descendants_ready(seen, &pass);
+    let Pass { verdicts, watch, .. } = pass;
+    Decision { actions, nodes: verdicts, watch, state: judgement.state, ready, complete, status: written, problems }
+}
+
+/// The instance's own key.
+pub(super) fn key_of(graph: &Graph, seen: &Observation) -> ObjectKey {
+    ObjectKey {
+        cluster: seen.cluster.clone(),
+        gvk: graph.instance.gvk.clone(),
+        namespace: seen.instance.namespace().map(str::to_owned),
+        name: seen.instance.name().to_owned(),
+    }
+}
+
+/// Writes of this round: the finalizer first, then an inventory that covers everything wanted, then the children.
+fn writes(graph: &Graph, seen: &Observation, key: &ObjectKey, pass: &mut Pass<'_>) -> Vec<Action> {
+    if let Some(patch) = inventory::manage(graph, &seen.instance, key) {
+        return vec![Action::PatchInstance(patch)];
+    }
+    let recorded = Inventory::recorded(&seen.instance);
+    match recorded.as_ref().filter(|recorded| recorded.covers(&pass.batch)) {
+        Some(_) => std::mem::take(&mut pass.applies),
+        None => {
+            let superset = pass.batch.union(&recorded.unwrap_or_default());
+            vec![Action::PatchInstance(inventory::record(graph, &seen.instance, key, &superset))]
+        }
+    }
+}
+
+/// Deletes members that are no longer wanted, one wave at a time, then lets the inventory shrink.
+fn prune(graph: &Graph, seen: &Observation, key: &ObjectKey, pass: &mut Pass<'_>) -> Vec<Action> {
+    let recorded = Inventory::recorded(&seen.instance).unwrap_or_default();
+    let set = applyset_of(graph, &seen.instance);
+    let members = Members::look(graph, seen, &set, &recorded, &mut pass.watch);
+    if !members.reads.is_empty() || members.blind.is_some() {
+        return members.reads;
+    }
+    let orphan = |key: &ObjectKey| !pass.wanted.contains_key(key) && !seen.failures.contains_key(key);
+    if members.found.keys().any(orphan) {
+        return members.next_wave(orphan);
+    }
+    if recorded == pass.batch {
+        return Vec::new();
+    }
+    vec![Action::PatchInstance(inventory::record(graph, &seen.instance, key, &pass.batch))]
+}
+
+fn is_suspended(instance: &Object) -> bool {
+    let word = instance.annotation(keys::RECONCILE).unwrap_or_default().to_ascii_lowercase();
+    word == "suspended" || word == "disabled"
+}
+
+/// A suspended instance is left as it is; only its status says so.
+fn suspended(graph: &Graph, seen: &Observation) -> Decision {
+    let judgement = Judgement::suspended();
+    let status = status::status(graph, seen, None, &judgement);
+    let mut decision = Decision { state: judgement.state, status, ..Decision::default() };
+    let key = key_of(graph, seen);
+    match inventory::manage(graph, &seen.instance, &key) {
+        Some(patch) if !seen.failures.contains_key(&key) => decision.actions.push(Action::PatchInstance(patch)),
+        _ if !status::same(seen.instance.status(), &decision.status) => {
+            decision.actions.push(Action::WriteStatus(decision.status.clone()));
+        }
+        _ => {}
+    }
+    decision.watch.objects.insert(key);
+    decision
+}
+
+/// Contracts 13: children that are instances themselves must be Ready.
+fn descendants_ready(seen: &Observation, pass: &Pass<'_>) -> bool {
+    let children =
+        pass.verdicts.iter().filter(|verdict| verdict.state != NodeState::Skipped).flat_map(|verdict| &verdict.objects);
+    children.filter(|key| seen.instance_kinds.contains::<GroupKind>(&key.gvk.group_kind())).all(|key| {
+        match seen.ready_instances.get(key) {
+            Some(ready) => *ready,
+            None => seen.objects.get(key).and_then(Option::as_ref).is_some_and(is_ready),
+        }
+    })
+}
+
+fn is_ready(instance: &Object) -> bool {
+    let conditions = instance.at(&["status", "conditions"]).and_then(Value::as_array);
+    conditions.is_some_and(|list| list.iter().any(|condition| condition["type"] == "Ready"))
+        && judge(instance).health == Health::Current
+}

@@ -1,0 +1,222 @@
+//! One look at all nodes, in topological order: what each is, and what it needs.
+//!
+//! A node that waits holds up those that read it and nobody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plinth_api::{ClusterKey, Object, ObjectKey};
+
+use super::{
+    decision::{Action, NodeState, NodeVerdict, WaitsFor, Watch},
+    inventory::Inventory,
+    observation::{Failure, Observation},
+    values::{Trouble, Values},
+};
+use crate::{
+    graph::{Graph, Node},
+    ports::ReadError,
+};
+
+/// What is known of a node.
+pub(super) struct Outcome {
+    pub(super) state: NodeState,
+    pub(super) waits_for: Option<WaitsFor>,
+    pub(super) message: String,
+}
+
+impl Outcome {
+    pub(super) fn new(state: NodeState) -> Self {
+        Self { state, waits_for: None, message: String::new() }
+    }
+
+    pub(super) fn waits(state: NodeState, waits_for: WaitsFor, message: impl Into<String>) -> Self {
+        Self { state, waits_for: Some(waits_for), message: message.into() }
+    }
+
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self { state: NodeState::Failed, waits_for: None, message: message.into() }
+    }
+}
+
+impl From<Trouble> for Outcome {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Failed(message) => Self::failed(message),
+            Trouble::Pending { node, path } => {
+                let message = format!("waiting for field {path} (data pending)");
+                Self::waits(NodeState::Pending, WaitsFor::Field { node, path }, message)
+            }
+        }
+    }
+}
+
+/// A pass over the nodes.
+pub(super) struct Pass<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) seen: &'a Observation,
+    pub(super) values: Values,
+    pub(super) verdicts: Vec<NodeVerdict>,
+    pub(super) watch: Watch,
+    pub(super) reads: Vec<Action>,
+    pub(super) applies: Vec<Action>,
+    /// Objects that are wanted, by the node that wants them.
+    pub(super) wanted: BTreeMap<ObjectKey, String>,
+    /// Kinds and namespaces of everything wanted.
+    pub(super) batch: Inventory,
+    states: BTreeMap<&'a str, NodeState>,
+}
+
+/// What is known of an object.
+pub(super) enum Look<'a> {
+    /// It must be read first.
+    Unread,
+    /// It cannot be read.
+    Blind(Outcome),
+    /// It is not there.
+    Absent,
+    /// It is there.
+    Found(&'a Object),
+}
+
+impl<'a> Pass<'a> {
+    /// Looks at every node.
+    pub(super) fn run(graph: &'a Graph, seen: &'a Observation) -> Self {
+        let mut pass = Self {
+            graph,
+            seen,
+            values: Values::new(graph, &seen.instance),
+            verdicts: Vec::new(),
+            watch: Watch::default(),
+            reads: Vec::new(),
+            applies: Vec::new(),
+            wanted: BTreeMap::new(),
+            batch: Inventory::default(),
+            states: BTreeMap::new(),
+        };
+        graph.nodes.iter().for_each(|node| pass.node(node));
+        pass
+    }
+
+    fn node(&mut self, node: &'a Node) {
+        let mut objects = Vec::new();
+        let outcome = match self.gate(node) {
+            Some(outcome) => outcome,
+            None => self.visit(node, &mut objects),
+        };
+        self.states.insert(&node.id, outcome.state);
+        let Outcome { state, waits_for, message } = outcome;
+        self.verdicts.push(NodeVerdict { id: node.id.clone(), state, objects, waits_for, message });
+    }
+
+    fn visit(&mut self, node: &'a Node, objects: &mut Vec<ObjectKey>) -> Outcome {
+        if node.kind.is_owned() { self.owned(node, objects) } else { self.external(node, objects) }
+    }
+
+    /// Whether a node is looked at at all: left out, deferred, or behind another node.
+    fn gate(&mut self, node: &'a Node) -> Option<Outcome> {
+        if let Some(left_out) = self.left_out(node) {
+            return Some(left_out);
+        }
+        if node.is_deferred() {
+            self.watch.kinds.insert(node.gvk.clone());
+            let message = format!("kind {} is not served yet", node.gvk);
+            return Some(Outcome::waits(NodeState::Deferred, WaitsFor::Kind(node.gvk.clone()), message));
+        }
+        node.dependencies.iter().find_map(|id| self.behind(id, "dependent node"))
+    }
+
+    /// Left out by `includeWhen`, its own or that of a node it reads.
+    fn left_out(&self, node: &'a Node) -> Option<Outcome> {
+        let skipped = |id: &&String| self.states.get(id.as_str()) == Some(&NodeState::Skipped);
+        if let Some(id) = node.dependencies.iter().find(skipped) {
+            return Some(Outcome {
+                message: format!("node {id:?}, which it reads, is left out"),
+                ..Outcome::new(NodeState::Skipped)
+            });
+        }
+        let read: BTreeSet<&String> =
+            node.include_when.iter().flat_map(|when| when.expression.references().identifiers.keys()).collect();
+        if let Some(behind) = read.into_iter().find_map(|id| self.behind(id, "includeWhen dependency")) {
+            return Some(behind);
+        }
+        match self.values.all(&node.include_when) {
+            Ok(None) => None,
+            Ok(Some(source)) => {
+                Some(Outcome { message: format!("includeWhen {source:?} is not true"), ..Outcome::new(NodeState::Skipped) })
+            }
+            Err((trouble, _)) => Some(trouble.into()),
+        }
+    }
+
+    /// Behind another node that is not ready; `None` for ready nodes and for names that are no nodes.
+    fn behind(&self, id: &str, what: &str) -> Option<Outcome> {
+        let state = self.states.get(id).filter(|state| !matches!(state, NodeState::Ready | NodeState::Skipped))?;
+        let why = match state {
+            NodeState::Acting => "no observed state",
+            NodeState::Unready => "waiting for readiness",
+            NodeState::Deferred => "its kind is not served yet",
+            NodeState::Terminating => "it is being deleted",
+            NodeState::Failed => "it has failed",
+            NodeState::Pending | NodeState::Ready | NodeState::Skipped => "waiting for data",
+        };
+        let message = format!("{what} {id:?} not ready: {why} (data pending)");
+        Some(Outcome::waits(NodeState::Pending, WaitsFor::Node(id.to_owned()), message))
+    }
+
+    /// The cluster of a node's objects.
+    pub(super) fn cluster(&self, node: &Node) -> &'a ClusterKey {
+        self.seen.planes.get(&node.plane).unwrap_or(&self.seen.cluster)
+    }
+
+    /// Looks at an object, and asks for it where it was not read yet.
+    pub(super) fn look(&mut self, key: &ObjectKey) -> Look<'a> {
+        self.watch.objects.insert(key.clone());
+        if let Some(Failure::Read(error)) = self.seen.failures.get(key) {
+            return Look::Blind(self.unreadable(error));
+        }
+        match self.seen.objects.get(key) {
+            None => {
+                self.reads.push(Action::Read(key.clone()));
+                Look::Unread
+            }
+            Some(None) => Look::Absent,
+            Some(Some(object)) => Look::Found(object),
+        }
+    }
+
+    pub(super) fn unreadable(&mut self, error: &ReadError) -> Outcome {
+        match error {
+            ReadError::NotServed(gvk) => {
+                self.watch.kinds.insert(gvk.clone());
+                Outcome::waits(NodeState::Pending, WaitsFor::Kind(gvk.clone()), error.to_string())
+            }
+            ReadError::Forbidden { .. } | ReadError::Unavailable(_) => Outcome::failed(error.to_string()),
+        }
+    }
+
+    /// Ready when there is nothing that says otherwise: each of the objects is asked by `readyWhen`.
+    pub(super) fn readiness(&self, node: &Node, objects: &[&Object]) -> Outcome {
+        let name = if node.kind.is_list() { "each" } else { node.id.as_str() };
+        for object in objects {
+            match Values::only(name, (*object).clone().into_value()).all(&node.ready_when) {
+                Ok(None) => {}
+                Ok(Some(source)) => {
+                    let message = format!("readyWhen {source:?} is not true: waiting for readiness");
+                    return Outcome::waits(NodeState::Unready, WaitsFor::Condition(source.to_owned()), message);
+                }
+                Err((Trouble::Pending { path, .. }, source)) => {
+                    let message = format!("readyWhen {source:?}: waiting for field {path}: waiting for readiness");
+                    return Outcome::waits(NodeState::Unready, WaitsFor::Field { node: node.id.clone(), path }, message);
+                }
+                Err((Trouble::Failed(message), _)) => return Outcome::failed(message),
+            }
+        }
+        Outcome::new(NodeState::Ready)
+    }
+
+    /// Whether nothing is left to resolve, read or apply, so that what is not wanted may go.
+    pub(super) fn is_complete(&self) -> bool {
+        let settled = |state| matches!(state, NodeState::Ready | NodeState::Unready | NodeState::Skipped);
+        self.verdicts.iter().all(|verdict| settled(verdict.state))
+    }
+}

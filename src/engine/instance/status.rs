@@ -1,0 +1,198 @@
+//! The instance's status: projected fields, `state`, conditions (kro.md section 15).
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    decision::{InstanceState, NodeState, NodeVerdict},
+    observation::{Failure, Observation},
+    pass::Pass,
+    values::{Trouble, Values},
+};
+use crate::{Diagnostic, cel::Evaluated, graph::Graph, template::path_text};
+
+/// What a condition is to say.
+struct Say {
+    kind: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+/// The state of an instance, and the conditions that say it.
+pub(super) struct Judgement {
+    pub(super) state: InstanceState,
+    says: Vec<Say>,
+}
+
+impl Judgement {
+    /// Judges by the nodes. `refused`: why the instance itself cannot be written.
+    pub(super) fn of(nodes: &[NodeVerdict], refused: Option<String>, problems: &[Diagnostic]) -> Self {
+        let managed = refused.is_none();
+        let failed = nodes.iter().any(|node| node.state == NodeState::Failed) || !managed;
+        let ready = managed && nodes.iter().all(|node| matches!(node.state, NodeState::Ready | NodeState::Skipped));
+        let state = match (ready, failed) {
+            (true, _) => InstanceState::Active,
+            (false, true) => InstanceState::Error,
+            (false, false) => InstanceState::InProgress,
+        };
+        let mut says = vec![managed_says(refused), resolved()];
+        says.push(match ready {
+            true => say("ResourcesReady", "True", "AllResourcesReady", "all resources are created and ready"),
+            false => say("ResourcesReady", "False", "NotReady", &waiting(nodes)),
+        });
+        if let Some(first) = problems.first() {
+            says.push(say("StatusProjected", "False", "StatusExpressionFailed", &format!("{}: {}", first.path, first.message)));
+        }
+        Self { state, says }
+    }
+
+    /// A paused instance. kro says ACTIVE here, which nobody has checked.
+    pub(super) fn suspended() -> Self {
+        let message = "reconciliation suspended via kro.run/reconcile annotation";
+        let says = vec![managed_says(None), resolved(), say("ResourcesReady", "False", "ReconciliationSuspended", message)];
+        Self { state: InstanceState::InProgress, says }
+    }
+
+    /// An instance that is being removed.
+    pub(super) fn deleting(message: String) -> Self {
+        let reason = "UnderDeletion";
+        Self { state: InstanceState::Deleting, says: vec![Say { kind: "ResourcesReady", status: "Unknown", reason, message }] }
+    }
+}
+
+fn say(kind: &'static str, status: &'static str, reason: &'static str, message: &str) -> Say {
+    Say { kind, status, reason, message: message.to_owned() }
+}
+
+fn managed_says(refused: Option<String>) -> Say {
+    match refused {
+        None => say("InstanceManaged", "True", "Managed", "instance is properly managed with finalizers and labels"),
+        Some(why) => say("InstanceManaged", "False", "ManagementFailed", &format!("finalizer/labeling failed: {why}")),
+    }
+}
+
+fn resolved() -> Say {
+    say("GraphResolved", "True", "Resolved", "runtime graph created and all resources resolved")
+}
+
+/// What the nodes that are not ready say, failures alone where there are any.
+fn waiting(nodes: &[NodeVerdict]) -> String {
+    let list = |wanted: &dyn Fn(NodeState) -> bool| {
+        let says = nodes.iter().filter(|node| wanted(node.state)).map(|node| match node.message.as_str() {
+            "" => format!("node {:?}: {}", node.id, word(node.state)),
+            message => format!("node {:?}: {message}", node.id),
+        });
+        says.collect::<Vec<_>>().join("; ")
+    };
+    match list(&|state| state == NodeState::Failed) {
+        failed if !failed.is_empty() => format!("resource error: {failed}"),
+        _ => format!("awaiting resource readiness: {}", list(&|state| !matches!(state, NodeState::Ready | NodeState::Skipped))),
+    }
+}
+
+fn word(state: NodeState) -> &'static str {
+    match state {
+        NodeState::Ready => "ready",
+        NodeState::Skipped => "left out",
+        NodeState::Acting => "being applied",
+        NodeState::Unready | NodeState::Pending => "waiting",
+        NodeState::Deferred => "kind not served yet",
+        NodeState::Terminating => "being deleted",
+        NodeState::Failed => "failed",
+    }
+}
+
+/// What is said of a write or read that failed.
+pub(super) fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::Read(error) => error.to_string(),
+        Failure::Write { error, .. } => error.to_string(),
+    }
+}
+
+/// Status expressions that fail for good; the others are projected all the same.
+pub(super) fn problems(graph: &Graph, pass: &Pass<'_>) -> Vec<Diagnostic> {
+    let failed = graph.status.slots.iter().filter_map(|slot| match pass.values.evaluate(&slot.expression) {
+        Err(Trouble::Failed(message)) => Some(Diagnostic::error(format!("status.{}", path_text(&slot.path)), message)),
+        Ok(_) | Err(Trouble::Pending { .. }) => None,
+    });
+    failed.collect()
+}
+
+/// The whole status. Without values, what was projected before stays.
+pub(super) fn status(graph: &Graph, seen: &Observation, values: Option<&Values>, judgement: &Judgement) -> Value {
+    let before = seen.instance.status();
+    let mut status = match values {
+        Some(values) => graph.status.fill(|slot| match values.evaluate(&slot.expression) {
+            Ok(Evaluated::Value(value)) => Some(value),
+            Ok(Evaluated::Omit) | Err(_) => None,
+        }),
+        None => before.clone(),
+    };
+    if !status.is_object() {
+        status = Value::Object(Map::new());
+    }
+    status["state"] = json!(judgement.state.as_str());
+    status["conditions"] = conditions(seen, &judgement.says);
+    status
+}
+
+fn conditions(seen: &Observation, says: &[Say]) -> Value {
+    let before = seen.instance.at(&["status", "conditions"]).and_then(Value::as_array).cloned().unwrap_or_default();
+    let time = stamp(seen);
+    let kept = before.iter().filter(|condition| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        // A removal says only what it changes.
+        says.len() == 1 && kind != "Ready" && says.iter().all(|say| say.kind != kind)
+    });
+    let mut list: Vec<Value> = kept.cloned().collect();
+    list.extend(says.iter().map(|say| condition(seen, &before, say, &time)));
+    list.sort_by(|a, b| a["lastTransitionTime"].as_str().cmp(&b["lastTransitionTime"].as_str()));
+    let root = root(&list);
+    list.push(condition(seen, &before, &root, &time));
+    Value::Array(list)
+}
+
+fn condition(seen: &Observation, before: &[Value], say: &Say, time: &str) -> Value {
+    let old = before.iter().find(|condition| condition["type"] == say.kind);
+    let since = old.filter(|old| old["status"] == say.status).and_then(|old| old["lastTransitionTime"].as_str());
+    json!({
+        "type": say.kind,
+        "status": say.status,
+        "reason": say.reason,
+        "message": say.message,
+        "lastTransitionTime": since.unwrap_or(time),
+        "observedGeneration": seen.instance.generation(),
+    })
+}
+
+/// `Ready` sums the others up: it copies the one of them that changed last, False before Unknown.
+fn root(list: &[Value]) -> Say {
+    let dependents = || list.iter().filter(|condition| condition["type"] != "StatusProjected");
+    let worst = ["False", "Unknown"]
+        .iter()
+        .find_map(|status| dependents().filter(|condition| condition["status"] == *status).next_back());
+    let Some(worst) = worst else { return say("Ready", "True", "Ready", "") };
+    let message = worst["message"].as_str().unwrap_or_default();
+    let reasons = ["ManagementFailed", "NotReady", "ReconciliationSuspended", "UnderDeletion"];
+    let reason = reasons.into_iter().find(|reason| worst["reason"] == *reason).unwrap_or("NotReady");
+    say("Ready", if worst["status"] == "False" { "False" } else { "Unknown" }, reason, message)
+}
+
+/// Now, to the second, as Kubernetes writes times.
+fn stamp(seen: &Observation) -> String {
+    let second = jiff::Timestamp::from_second(seen.now.as_second()).unwrap_or_default();
+    second.to_string()
+}
+
+/// Whether two statuses are equal; whole numbers are, however they are written.
+pub(super) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len() && left.iter().all(|(name, value)| right.get(name).is_some_and(|other| same(value, other)))
+        }
+        (Value::Array(left), Value::Array(right)) => left.len() == right.len() && left.iter().zip(right).all(|(a, b)| same(a, b)),
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        _ => left == right,
+    }
+}

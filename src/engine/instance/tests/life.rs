@@ -1,0 +1,191 @@
+//! Changes: drift, edits, pruning, suspension, collections, deferred kinds.
+
+use plinth_api::GroupVersionKind;
+use serde_json::{Value, json};
+
+use crate::{
+    instance::{InstanceState, NodeState, WaitsFor},
+    schema::SchemaMap,
+    testing::{cluster::Cluster, core, graph, rgd},
+};
+
+fn map(id: &str, name: &str, data: &str) -> String {
+    format!(
+        "- id: {id}\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: {name}\n    data:\n      x: {data}\n"
+    )
+}
+
+fn cluster(schema: &str, status: &str, resources: &str, spec: Value) -> Cluster {
+    Cluster::new(graph(&rgd(schema, status, resources), &core()), spec)
+}
+
+fn names(cluster: &Cluster) -> Vec<&str> {
+    cluster.objects.keys().filter(|key| key.gvk.kind == "ConfigMap").map(|key| key.name.as_str()).collect()
+}
+
+#[test]
+fn drift_of_an_owned_field_is_reverted_and_foreign_fields_stay() {
+    let mut cluster = cluster("name: string", "", &map("a", "a", "${schema.spec.name}"), json!({"name": "v"}));
+    cluster.settle();
+    let key = cluster.objects.keys().find(|key| key.gvk.kind == "ConfigMap").unwrap().clone();
+    cluster.objects.get_mut(&key).unwrap().0["data"]["other"] = json!("theirs");
+    let before = cluster.log.len();
+    cluster.settle();
+    assert_eq!(cluster.log.len(), before, "a foreign field is no drift");
+    cluster.objects.get_mut(&key).unwrap().0["data"]["x"] = json!("edited");
+    cluster.settle();
+    assert_eq!(cluster.objects[&key].0["data"], json!({"x": "v", "other": "theirs"}));
+    cluster.objects.remove(&key);
+    cluster.settle();
+    assert!(cluster.objects.contains_key(&key), "a deleted child comes back");
+}
+
+#[test]
+fn a_changed_spec_writes_only_what_it_changes() {
+    let resources = map("a", "a", "${schema.spec.one}") + &map("b", "b", "${schema.spec.two}");
+    let mut cluster = cluster("one: string\ntwo: string", "", &resources, json!({"one": "1", "two": "2"}));
+    cluster.settle();
+    cluster.log.clear();
+    cluster.objects.get_mut(&cluster.key).unwrap().0["spec"]["two"] = json!("3");
+    cluster.settle();
+    assert_eq!(cluster.log, ["apply ConfigMap/ns/b"]);
+}
+
+#[test]
+fn what_include_when_leaves_out_is_pruned_with_what_reads_it() {
+    let resources = map("a", "a", "x").replace("- id: a", "- id: a\n  includeWhen: ['${schema.spec.on}']")
+        + &map("b", "b", "${a.data.x}")
+        + &map("c", "c", "x");
+    let mut cluster = cluster("on: boolean", "a: ${a.data.x}", &resources, json!({"on": true}));
+    cluster.settle();
+    assert_eq!((names(&cluster), cluster.objects[&cluster.key].status()["a"].as_str()), (vec!["a", "b", "c"], Some("x")));
+    cluster.objects.get_mut(&cluster.key).unwrap().0["spec"]["on"] = json!(false);
+    cluster.log.clear();
+    let decision = cluster.settle();
+    assert_eq!((names(&cluster), decision.state), (vec!["c"], InstanceState::Active));
+    assert_eq!(decision.node("b").unwrap().state, NodeState::Skipped);
+    assert_eq!(cluster.objects[&cluster.key].status().get("a"), None);
+    assert_eq!(cluster.log[..2], ["delete ConfigMap/ns/b", "delete ConfigMap/ns/a"], "dependents go first");
+}
+
+#[test]
+fn nothing_is_pruned_while_anything_is_not_known() {
+    let resources = map("a", "a", "x").replace("- id: a", "- id: a\n  includeWhen: ['${schema.spec.on}']")
+        + &map("b", "b", "x").replace("- id: b", "- id: b\n  readyWhen: ['${b.data.go == \"1\"}']")
+        + &map("c", "c", "${b.data.x}");
+    let mut cluster = cluster("on: boolean", "", &resources, json!({"on": true}));
+    cluster.settle();
+    cluster.objects.get_mut(&cluster.key).unwrap().0["spec"]["on"] = json!(false);
+    let decision = cluster.settle();
+    assert!(!decision.complete);
+    assert_eq!(names(&cluster), ["a", "b"], "c is pending, so a stays");
+    let b = cluster.objects.keys().find(|key| key.name == "b").unwrap().clone();
+    cluster.objects.get_mut(&b).unwrap().0["data"]["go"] = json!("1");
+    assert!(cluster.settle().complete);
+    assert_eq!(names(&cluster), ["b", "c"]);
+}
+
+#[test]
+fn labels_copied_by_others_do_not_make_an_object_ours_to_prune() {
+    let mut cluster = cluster("", "", &map("a", "a", "x"), json!({"name": "v"}));
+    cluster.settle();
+    let ours = cluster.objects.iter().find(|(key, _)| key.name == "a").unwrap().1.clone();
+    let copied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "copy", "namespace": "ns", "labels": ours.labels()}});
+    cluster.put(copied);
+    cluster.settle();
+    assert_eq!(names(&cluster), ["a", "copy"]);
+}
+
+#[test]
+fn a_suspended_instance_is_left_alone_and_never_active() {
+    let mut cluster = cluster("", "", &map("a", "a", "${schema.spec.name}"), json!({"name": "v"}));
+    cluster.settle();
+    let instance = cluster.objects.get_mut(&cluster.key).unwrap();
+    instance.metadata_mut().insert("annotations".to_owned(), json!({"kro.run/reconcile": "Suspended"}));
+    instance.0["spec"]["name"] = json!("w");
+    cluster.log.clear();
+    let decision = cluster.settle();
+    assert_eq!(
+        (cluster.log.as_slice(), decision.state, decision.ready),
+        (["status".to_owned()].as_slice(), InstanceState::InProgress, false)
+    );
+    let conditions = &cluster.objects[&cluster.key].status()["conditions"];
+    assert!(conditions.as_array().unwrap().iter().any(|condition| condition["reason"] == "ReconciliationSuspended"));
+}
+
+#[test]
+fn a_growing_collection_leaves_its_items_alone() {
+    let resources = "- id: maps\n  forEach: [{n: '${schema.spec.names}'}]\n".to_owned()
+        + &map("x", "m-${n}", "${n}").replace("- id: x\n", "");
+    let mut cluster = cluster("names: '[]string'", "count: ${size(maps)}", &resources, json!({"names": ["a", "b"]}));
+    cluster.settle();
+    assert_eq!((names(&cluster), &cluster.objects[&cluster.key].status()["count"]), (vec!["m-a", "m-b"], &json!(2)));
+    cluster.objects.get_mut(&cluster.key).unwrap().0["spec"]["names"] = json!(["a", "b", "c"]);
+    cluster.log.clear();
+    cluster.settle();
+    assert_eq!(cluster.log, ["apply ConfigMap/ns/m-c", "status"]);
+    cluster.objects.get_mut(&cluster.key).unwrap().0["spec"]["names"] = json!(["c"]);
+    cluster.settle();
+    assert_eq!(names(&cluster), ["m-c"]);
+}
+
+#[test]
+fn a_deferred_node_waits_for_its_kind_and_the_others_run() {
+    let late = map("late", "late", "x").replace("v1\n", "example.org/v1\n").replace("ConfigMap", "Late");
+    let resources = map("a", "a", "x") + &late + &map("c", "c", "${late.data.x}");
+    let text = rgd("", "x: ${late.data.x}", &resources);
+    let mut cluster = Cluster::new(graph(&text, &core()), json!({"name": "v"}));
+    let decision = cluster.settle();
+    let gvk = GroupVersionKind::new("example.org", "v1", "Late");
+    assert_eq!(decision.node("late").unwrap().waits_for, Some(WaitsFor::Kind(gvk.clone())));
+    assert_eq!((decision.node("a").unwrap().state, decision.node("c").unwrap().state), (NodeState::Ready, NodeState::Pending));
+    assert!(decision.watch.kinds.contains(&gvk));
+    let mut schemas: SchemaMap = core();
+    let mut info = crate::schema::KindInfo::clone(schemas.iter().find(|info| info.gvk.kind == "ConfigMap").unwrap());
+    info.gvk = gvk;
+    schemas.insert(info);
+    cluster.graph = graph(&text, &schemas);
+    assert_eq!(cluster.settle().state, InstanceState::Active);
+    assert_eq!(cluster.objects[&cluster.key].status()["x"], "x");
+}
+
+#[test]
+fn an_absent_input_is_named_and_does_not_wait_for_ever() {
+    let mut cluster = cluster("name: string", "", &(map("a", "a", "${schema.spec.name}") + &map("b", "b", "x")), json!({}));
+    let decision = cluster.settle();
+    let a = decision.node("a").unwrap();
+    assert_eq!((a.state, decision.state), (NodeState::Failed, InstanceState::Error));
+    assert!(a.message.contains("the instance does not set spec.name"), "{}", a.message);
+    assert_eq!(decision.node("b").unwrap().state, NodeState::Ready);
+}
+
+#[test]
+fn a_failing_status_expression_is_a_condition_and_the_rest_is_written() {
+    let mut cluster =
+        cluster("count: integer", "bad: ${1 / schema.spec.count}\ngood: ${a.data.x}", &map("a", "a", "v"), json!({"count": 0}));
+    let decision = cluster.settle();
+    let status = cluster.objects[&cluster.key].status();
+    assert_eq!((status["good"].as_str(), status.get("bad"), status["state"].as_str()), (Some("v"), None, Some("ACTIVE")));
+    assert_eq!(decision.problems.len(), 1);
+    let says = status["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == "StatusProjected").unwrap();
+    assert!(says["message"].as_str().unwrap().contains("status.bad"), "{says}");
+}
+
+#[test]
+fn descendants_that_are_instances_must_be_ready() {
+    let mut cluster = cluster("", "", &map("a", "a", "x"), json!({"name": "v"}));
+    cluster.seen.instance_kinds.insert(GroupVersionKind::new("", "v1", "ConfigMap").group_kind());
+    let decision = cluster.settle();
+    assert_eq!((decision.state, decision.ready), (InstanceState::Active, false));
+    let key = cluster.objects.keys().find(|key| key.name == "a").unwrap().clone();
+    cluster.seen.ready_instances.insert(key.clone(), true);
+    assert!(cluster.settle().ready);
+    cluster.seen.ready_instances.clear();
+    cluster
+        .objects
+        .get_mut(&key)
+        .unwrap()
+        .0
+        .insert("status".to_owned(), json!({"conditions": [{"type": "Ready", "status": "True"}]}));
+    assert!(cluster.settle().ready);
+}
