@@ -3,7 +3,7 @@
 //! Invariant: nothing in here touches a network, a file, the environment, a clock or a runtime. What comes from outside
 //! comes in as data or through a port ([`ports`]); the same code runs in the controller, in a rehearsal and in tests.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
 
 pub mod cel;
 #[cfg(test)]

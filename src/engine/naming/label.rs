@@ -1,5 +1,7 @@
 //! Label values that always fit.
 
+use std::fmt::Write as _;
+
 use sha2::{Digest, Sha256};
 
 const LONGEST: usize = 63;
@@ -12,7 +14,11 @@ pub fn label_value(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();
     }
-    let hash: String = Sha256::digest(text).iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect();
+    let mut hash = String::new();
+    for byte in Sha256::digest(text).iter().take(HASH / 2) {
+        // Writing into a string cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+    }
     let kept: String = text.chars().take_while(char::is_ascii).take(LONGEST - HASH - 1).collect();
     format!("{}-{hash}", kept.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
 }

@@ -1,7 +1,7 @@
 //! The kinds that every API server has, for work without one (contracts entry 15).
 //!
 //! `builtin.json.gz` holds the OpenAPI v3 documents of a pinned kube-apiserver in one, without descriptions; how it is made:
-//! docs/decisions/builtin-schemas.md.
+//! docs/decisions/0004-builtin-schemas.md.
 
 use std::{io::Read, sync::LazyLock};
 
@@ -21,6 +21,9 @@ pub fn builtin() -> &'static SchemaMap {
 }
 
 /// The schema of `metadata`.
+///
+/// # Panics
+/// If the committed table has no ConfigMap; a test holds that it has.
 pub fn object_meta() -> std::sync::Arc<Schema> {
     match KINDS.kind(&GroupVersionKind::new("", "v1", "ConfigMap")) {
         Lookup::Served(kind) => kind.schema.properties.get("metadata").map(std::sync::Arc::clone),
@@ -94,7 +97,7 @@ mod tests {
         assert!(object_meta().properties.contains_key("ownerReferences"));
     }
 
-    /// Makes `builtin.json.gz` from a folder with the files of `/openapi/v3/…` (docs/decisions/builtin-schemas.md).
+    /// Makes `builtin.json.gz` from a folder with the files of `/openapi/v3/…` (docs/decisions/0004-builtin-schemas.md).
     #[test]
     #[ignore = "writes the committed file; needs PLINTH_OPENAPI, a folder of OpenAPI v3 documents"]
     fn generate() {

@@ -68,7 +68,7 @@ pub(super) fn definitions(document: &Value) -> Result<&Map<String, Value>, OpenA
     Ok(definitions)
 }
 
-fn malformed(what: impl Into<String>, message: impl ToString) -> OpenApiError {
+fn malformed(what: impl Into<String>, message: &(impl ToString + ?Sized)) -> OpenApiError {
     OpenApiError::Malformed { what: what.into(), message: message.to_string() }
 }
 
@@ -101,10 +101,7 @@ pub(super) fn served(document: &Value) -> BTreeMap<GroupVersionKind, (String, bo
 /// Takes `/apis/GROUP/VERSION/[namespaces/{namespace}/]PLURAL` apart; items, subresources and watches are other paths.
 fn resource(path: &str) -> Option<(&str, bool)> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let rest = match segments.as_slice() {
-        ["api", _version, rest @ ..] | ["apis", _, _version, rest @ ..] => rest,
-        _ => return None,
-    };
+    let (["api", _version, rest @ ..] | ["apis", _, _version, rest @ ..]) = segments.as_slice() else { return None };
     match rest {
         [plural] if !plural.is_empty() => Some((plural, false)),
         ["namespaces", "{namespace}", plural] if !plural.starts_with('{') => Some((plural, true)),
@@ -224,7 +221,7 @@ fn shallow(keywords: &Map<String, Value>, at: &str) -> Result<Schema, OpenApiErr
         ["properties", "items", "additionalProperties", "allOf", "anyOf", "oneOf", "not", "description"];
     let own = keywords.iter().filter(|(name, _)| !WITH_SCHEMAS.contains(&name.as_str()));
     let own = own.map(|(name, value)| (name.clone(), value.clone())).collect();
-    serde_json::from_value(Value::Object(own)).map_err(|error| malformed(at, error))
+    serde_json::from_value(Value::Object(own)).map_err(|error| malformed(at, &error))
 }
 
 /// Native types say `type: object` and nothing more where anything may be (`RawExtension`, `FieldsV1`), and have their own

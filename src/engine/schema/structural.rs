@@ -17,7 +17,9 @@ pub fn apply_defaults(value: &mut Value, schema: &Schema) {
         Value::Object(fields) => default_fields(fields, schema),
         Value::Array(elements) => {
             if let Some(items) = &schema.items {
-                elements.iter_mut().for_each(|element| apply_defaults(element, items));
+                for element in elements {
+                    apply_defaults(element, items);
+                }
             }
         }
         _ => {}

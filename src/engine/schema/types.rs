@@ -10,6 +10,7 @@ use serde_json::Value;
 /// Unknown keywords (`externalDocs`, `example`, `x-…` of others) are dropped when read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_excessive_bools, reason = "OpenAPI has them")]
 pub struct Schema {
     /// `object`, `array`, `string`, `integer`, `number` or `boolean`; `None` where any JSON is meant or a combinator decides.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]

@@ -180,7 +180,9 @@ impl Check {
             check.findings
         };
         for part in &schema.all_of {
-            branch(part).into_iter().for_each(|finding| self.push(finding));
+            for finding in branch(part) {
+                self.push(finding);
+            }
         }
         let holds = |schemas: &[std::sync::Arc<Schema>]| schemas.iter().filter(|schema| branch(schema).is_empty()).count();
         if !schema.any_of.is_empty() && holds(&schema.any_of) == 0 {

@@ -25,12 +25,14 @@ pub(super) fn parse(text: &str, schema: &Schema) -> Result<Value, Fault> {
         _ => true,
     };
     if !readable {
-        let article = if kind == "integer" {
+        let wanted = if kind == "integer" {
             "a valid integer"
+        } else if kind == "number" {
+            "a valid number"
         } else {
-            if kind == "number" { "a valid number" } else { "a valid boolean" }
+            "a valid boolean"
         };
-        return Err(Fault::Error(format!("default value must be {article}, got: {text}")));
+        return Err(Fault::Error(format!("default value must be {wanted}, got: {text}")));
     }
     let json = if kind == "string" { format!("\"{text}\"") } else { text.to_owned() };
     serde_json::from_str(&json).map_err(|_| Fault::NotJson(format!("default value is not valid JSON: {json}")))

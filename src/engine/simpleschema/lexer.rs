@@ -55,11 +55,7 @@ impl Lexer {
             '=' if !inside && self.key.is_none() => return self.end_key(offset),
             '"' if !self.escaped => self.quoted = if self.quoted.is_some() { None } else { Some(offset) },
             '{' | '[' if self.quoted.is_none() => self.open.push(offset),
-            '}' | ']' if self.quoted.is_none() => {
-                if self.open.pop().is_none() {
-                    return Err(error("unmatched closing bracket/brace", offset, Some("put the value in double quotes")));
-                }
-            }
+            '}' | ']' if self.quoted.is_none() => self.close(offset)?,
             blank if blank.is_whitespace() && !inside => {
                 self.end_value();
                 self.blank = true;
@@ -76,6 +72,11 @@ impl Lexer {
         self.blank = false;
         self.buffer.push(character);
         Ok(())
+    }
+
+    fn close(&mut self, offset: usize) -> Result<(), LexError> {
+        let opened = self.open.pop().map(drop);
+        opened.ok_or_else(|| error("unmatched closing bracket/brace", offset, Some("put the value in double quotes")))
     }
 
     fn end_key(&mut self, offset: usize) -> Result<(), LexError> {

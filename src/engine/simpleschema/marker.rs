@@ -4,7 +4,10 @@ use regex::RegexBuilder;
 use serde_json::Value;
 
 use super::{default, default::Fault, scalar};
-use crate::schema::{Schema, ValidationRule};
+use crate::{
+    cel::Expression,
+    schema::{Schema, ValidationRule},
+};
 
 /// A marker's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ pub(super) fn apply(marker: Marker, value: &str, schema: &mut Schema) -> Applied
         Marker::UniqueItems => unique(value, schema),
         Marker::ListType => list_type(value, schema),
         Marker::ListMapKey => list_map_key(value, schema),
-        Marker::Validation => rule(value, "validation failed", schema),
+        Marker::Validation => return validation(value, schema),
         Marker::Immutable => match scalar::boolean(value) {
             Ok(true) => rule("self == oldSelf", "field is immutable", schema),
             Ok(false) => Ok(()),
@@ -113,6 +116,16 @@ fn apply_default(value: &str, schema: &mut Schema) -> Applied {
         }
         Err(Fault::Error(message)) => Applied::Error(message),
         Err(Fault::NotJson(message)) => Applied::Refused(message),
+    }
+}
+
+fn validation(value: &str, schema: &mut Schema) -> Applied {
+    if let Err(message) = rule(value, "validation failed", schema) {
+        return Applied::Error(message);
+    }
+    match Expression::parse(value) {
+        Ok(_) => Applied::Done,
+        Err(error) => Applied::Refused(format!("validation rule is not an expression: {error}")),
     }
 }
 

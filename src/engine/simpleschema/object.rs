@@ -98,7 +98,7 @@ pub(super) fn text_field(text: &str, types: &Types, path: &str, findings: &mut F
         |offset: usize, diagnostic: Diagnostic| Diagnostic { expression: Some((text.to_owned(), before + offset)), ..diagnostic };
     match lex(markers) {
         Err(error) => {
-            findings.errors.push(at(error.offset, Diagnostic { hint: error.hint, ..Diagnostic::error(path, error.message) }))
+            findings.errors.push(at(error.offset, Diagnostic { hint: error.hint, ..Diagnostic::error(path, error.message) }));
         }
         // A field without a type has nothing that markers could be judged by.
         Ok(_) if field.schema.kind.is_none() => {}

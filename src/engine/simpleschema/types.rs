@@ -34,7 +34,9 @@ pub(super) fn resolve(definitions: &Map<String, Value>, findings: &mut Findings)
     while !waiting.is_empty() {
         let next = waiting.iter().find(|(_, uses)| uses.iter().all(|used| types.contains_key(*used))).map(|(name, _)| *name);
         let Some(name) = next else {
-            report_cycle(&waiting, &types, findings).into_iter().for_each(|name| drop(types.insert(name, unknown())));
+            for name in report_cycle(&waiting, &types, findings) {
+                types.insert(name, unknown());
+            }
             waiting.retain(|name, _| !types.contains_key(*name));
             continue;
         };

@@ -172,11 +172,10 @@ impl Change {
             Kind::FormatChanged => format!("Format changed from {} to {}", or_none(old), or_none(new)),
             Kind::NullableRemoved => "null is no longer allowed".to_owned(),
             Kind::NullableAdded => "null is allowed".to_owned(),
-            Kind::ConstraintChanged => format!("{name} was changed"),
             Kind::VersionRemoved => format!("Version {old} was removed"),
             Kind::VersionAdded => format!("Version {new} was added"),
             Kind::ScopeChanged => format!("Scope changed from {old} to {new}"),
-            Kind::PresentationChanged => format!("{name} was changed"),
+            Kind::ConstraintChanged | Kind::PresentationChanged => format!("{name} was changed"),
         }
     }
 }

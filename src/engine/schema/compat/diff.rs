@@ -48,7 +48,7 @@ impl Diff {
             (Some(old), Some(new)) => self.schemas(old, new, &format!("{path}.items")),
             (None, None) => {}
             (old, new) => {
-                self.either(new.is_some(), &format!("{path}.items"), ChangeKind::ConstraintChanged, old.is_some(), new.is_some())
+                self.either(new.is_some(), &format!("{path}.items"), ChangeKind::ConstraintChanged, old.is_some(), new.is_some());
             }
         }
         self.extensions(old, new, path);
@@ -135,10 +135,11 @@ impl Diff {
         match (old, new) {
             (None, Some(new)) => self.breaking(&path, ChangeKind::BoundAdded(bound), "", new),
             (Some(old), None) => self.compatible(&path, ChangeKind::BoundRemoved(bound), old, ""),
-            (Some(old), Some(new)) if (new > old) == bound.is_lower() && new != old => {
-                self.breaking(&path, ChangeKind::BoundTightened(bound), old, new);
+            (Some(old), Some(new)) if old.total_cmp(&new).is_ne() => {
+                let tighter = (new > old) == bound.is_lower();
+                let kind = if tighter { ChangeKind::BoundTightened(bound) } else { ChangeKind::BoundRelaxed(bound) };
+                self.either(tighter, &path, kind, old, new);
             }
-            (Some(old), Some(new)) if new != old => self.compatible(&path, ChangeKind::BoundRelaxed(bound), old, new),
             _ => {}
         }
     }
@@ -223,6 +224,7 @@ impl Diff {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "numbers, flags and text alike, read better without a reference")]
 fn change(path: &str, kind: ChangeKind, old: impl ToString, new: impl ToString) -> Change {
     Change { path: path.to_owned(), kind, old: old.to_string(), new: new.to_string() }
 }

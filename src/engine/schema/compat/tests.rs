@@ -131,7 +131,7 @@ fn many_changes_are_counted() {
     assert_eq!(changes.summary(), "Property a was removed; Property b was removed; Property c was removed; and 2 more changes");
 }
 
-fn crd(extra: Value, spec: Schema, status: Schema) -> Object {
+fn crd(extra: &Value, spec: Schema, status: Schema) -> Object {
     let mut schema = json!({"apiVersion": "v1", "kind": "Web"});
     schema.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     let schema: RgdSchema = serde_json::from_value(schema).unwrap();
@@ -141,7 +141,7 @@ fn crd(extra: Value, spec: Schema, status: Schema) -> Object {
 #[test]
 fn crds_are_compared_in_what_we_write() {
     let text = || Schema::object([("a".to_owned(), Schema::of_type("string"))]);
-    let old = crd(json!({}), text(), Schema::default());
+    let old = crd(&json!({}), text(), Schema::default());
     let mut served = old.clone();
     served.0["metadata"]["labels"]["other"] = json!("x");
     served.0["spec"]["conversion"] = json!({"strategy": "None"});
@@ -159,14 +159,14 @@ fn crds_are_compared_in_what_we_write() {
         (json!({"metadata": {"labels": {"team": "a"}}}), text(), "no breaking changes", 1),
         (json!({}), Schema::object([]), "Property a was removed", 0),
     ] {
-        let changes = compare_crds(&served, &crd(extra.clone(), spec, Schema::default()));
+        let changes = compare_crds(&served, &crd(&extra, spec, Schema::default()));
         assert_eq!((changes.summary().as_str(), changes.compatible.len()), (breaking, compatible), "{extra}");
     }
 }
 
 #[test]
 fn a_status_that_was_open_may_be_described_later() {
-    let status = |field: Schema| crd(json!({}), Schema::default(), Schema::object([("url".to_owned(), field)]));
+    let status = |field: Schema| crd(&json!({}), Schema::default(), Schema::object([("url".to_owned(), field)]));
     let open = status(Schema::any());
     let changes = compare_crds(&open, &status(Schema::of_type("string")));
     assert_eq!((changes.breaking.len(), changes.compatible.len()), (0, 1), "{changes:?}");

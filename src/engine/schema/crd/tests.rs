@@ -97,7 +97,7 @@ fn show_03_crds() {
     assert!(equal * 10 >= all * 9, "too few sources: {kept_back:?}");
 }
 
-fn rgd_schema(extra: Value) -> plinth_api::rgd::RgdSchema {
+fn rgd_schema(extra: &Value) -> plinth_api::rgd::RgdSchema {
     let mut schema = json!({"apiVersion": "v1alpha1", "kind": "Web"});
     schema.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     serde_json::from_value(schema).unwrap()
@@ -105,7 +105,7 @@ fn rgd_schema(extra: Value) -> plinth_api::rgd::RgdSchema {
 
 #[test]
 fn identity_is_ours_and_wins() {
-    let schema = rgd_schema(json!({"metadata": {"labels": {"kro.run/owned": "no", "team": "a"}, "annotations": {"b": "c"}}}));
+    let schema = rgd_schema(&json!({"metadata": {"labels": {"kro.run/owned": "no", "team": "a"}, "annotations": {"b": "c"}}}));
     let crd = generate(Owner { name: "web", uid: "" }, &schema, Schema::default(), Schema::default());
     let version = format!("plinth-{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(
@@ -119,7 +119,7 @@ fn identity_is_ours_and_wins() {
 
 #[test]
 fn a_generated_crd_is_read_back_with_its_metadata_described() {
-    let schema = rgd_schema(json!({"scope": "Cluster", "group": "g.io"}));
+    let schema = rgd_schema(&json!({"scope": "Cluster", "group": "g.io"}));
     let spec = simpleschema::build(&serde_json::from_value(json!({"image": "string | required=true"})).unwrap(), &Map::new())
         .unwrap()
         .schema;

@@ -38,7 +38,7 @@ pub fn generate(owner: Owner<'_>, schema: &RgdSchema, spec: Schema, status: Sche
         "subresources": {"status": {}},
         "additionalPrinterColumns": columns(schema),
     });
-    let crd = json!({
+    let Value::Object(crd) = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": metadata(owner, schema),
@@ -48,8 +48,10 @@ pub fn generate(owner: Owner<'_>, schema: &RgdSchema, spec: Schema, status: Sche
             "scope": match schema.scope { Scope::Namespaced => "Namespaced", Scope::Cluster => "Cluster" },
             "versions": [version],
         },
-    });
-    Object::from_value(crd).expect("it was written as an object")
+    }) else {
+        unreachable!("it is written as an object just above")
+    };
+    Object(crd)
 }
 
 fn instance_schema(spec: Schema, status: Schema) -> Schema {
