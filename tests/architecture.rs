@@ -77,7 +77,9 @@ fn the_pure_rooms_touch_nothing_outside() {
     let outside = [
         "std::fs",
         "std::env",
-        "std::net",
+        "TcpStream",
+        "UdpSocket",
+        "ToSocketAddrs",
         "std::process",
         "std::time::SystemTime",
         "SystemTime::now",
@@ -211,7 +213,7 @@ fn rust_files() -> Vec<String> {
 fn product_files() -> Vec<String> {
     let named: Vec<_> = rust_files().into_iter().filter(|path| !SourceFile::is_test_path(path)).collect();
     let for_tests: BTreeSet<_> = named.iter().flat_map(|path| SourceFile::read(root(), path).test_modules()).collect();
-    named.into_iter().filter(|path| !for_tests.contains(path)).collect()
+    named.into_iter().filter(|path| !for_tests.iter().any(|module| path.starts_with(module.as_str()))).collect()
 }
 
 /// The text of a tracked file; `None` for one that is not text.

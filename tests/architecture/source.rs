@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use quote::ToTokens;
 use syn::{
-    Attribute, Block, ImplItemFn, Item, ItemFn, ItemMod, TraitItemFn,
+    Attribute, Block, Expr, ImplItemFn, Item, ItemFn, ItemMod, Stmt, TraitItemFn,
     spanned::Spanned,
     visit::{self, Visit},
 };
@@ -30,7 +30,7 @@ impl SourceFile {
         path.starts_with("tests/") || path.ends_with("/tests.rs") || path.contains("/tests/")
     }
 
-    /// Files of modules that this file declares for tests only.
+    /// Beginnings of the paths of modules that this file declares for tests only.
     pub(crate) fn test_modules(&self) -> Vec<String> {
         let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let folder = match name {
@@ -41,7 +41,7 @@ impl SourceFile {
             Item::Mod(module) if module.content.is_none() && is_test(&module.attrs) => Some(module.ident.to_string()),
             _ => None,
         });
-        modules.flat_map(|name| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")]).collect()
+        modules.flat_map(|name| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/")]).collect()
     }
 
     pub(crate) fn read(root: &Path, path: &str) -> Self {
@@ -50,7 +50,7 @@ impl SourceFile {
         Self { path: path.to_owned(), tree }
     }
 
-    /// Every function, in modules, impls, traits and other functions.
+    /// Every function, in modules, impls, traits and other functions; one that is nothing but a table is no function.
     pub(crate) fn functions(&self) -> Vec<Function> {
         let mut finder = Functions { path: &self.path, found: Vec::new() };
         finder.visit_file(&self.tree);
@@ -78,6 +78,9 @@ struct Functions<'a> {
 
 impl Functions<'_> {
     fn add(&mut self, signature: &syn::Signature, block: &Block) {
+        if is_table(block) {
+            return;
+        }
         let (first, last) = (signature.span().start().line, block.span().end().line);
         self.found.push(Function { lines: last - first + 1, place: format!("{}:{first} {}", self.path, signature.ident) });
     }
@@ -125,6 +128,16 @@ impl<'ast> Visit<'ast> for Unwraps {
             self.lines.push(node.method.span().start().line);
         }
         visit::visit_expr_method_call(self, node);
+    }
+}
+
+/// One array or `vec!`, nothing before or after it.
+fn is_table(block: &Block) -> bool {
+    match &block.stmts[..] {
+        [Stmt::Expr(Expr::Array(_), None)] => true,
+        [Stmt::Expr(Expr::Macro(call), None)] => call.mac.path.is_ident("vec"),
+        [Stmt::Macro(call)] => call.mac.path.is_ident("vec"),
+        _ => false,
     }
 }
 
