@@ -19,6 +19,8 @@ use crate::{Diagnostic, Location};
 const MAX_BYTES: usize = 16 << 20;
 /// Most values in a text, after aliases are replaced.
 const MAX_NODES: usize = 1_000_000;
+/// Most values that aliases stand for: nobody's manifests come near, and each costs as much as if it were written out.
+const MAX_ALIASED: usize = 100_000;
 /// Deepest nesting.
 const MAX_DEPTH: usize = 64;
 
@@ -67,6 +69,7 @@ fn on_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Diagnostic> + Send) ->
 
 fn options() -> Options {
     serde_saphyr::options! {
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_ALIASED },
         legacy_octal_numbers: true,
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         with_snippet: false,
@@ -78,6 +81,7 @@ fn options() -> Options {
             flow_nesting_limit: MAX_DEPTH,
             max_aliases: 10_000,
             max_anchors: 10_000,
+            max_recorded_anchor_events: MAX_ALIASED,
             max_total_scalar_bytes: 2 * MAX_BYTES,
         },
     }
