@@ -8,6 +8,7 @@
 pub mod access;
 mod channel;
 mod closure;
+mod config;
 mod constructor;
 pub mod ctf;
 pub mod descriptor;
@@ -34,7 +35,7 @@ pub use digest::Digest;
 pub use error::{ErrorKind, RepositoryError, ResolveError};
 pub use image::ImageReference;
 pub use options::{Credential, Limits, Options, Verify};
-pub use registry::Registries;
+pub use registry::{Pushed, Registries, push};
 pub use repository::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
 pub use resolve::{Selection, platform_file, repository_from_spec, resolve};
 pub use source::{RepositoryRef, SourceRef};

@@ -99,6 +99,8 @@ pub struct Limits {
     pub parallel: usize,
     /// Attempts for one request.
     pub attempts: u32,
+    /// Pause before the second attempt; doubled for each further one, unless the registry says how long.
+    pub backoff: std::time::Duration,
 }
 
 impl Default for Limits {
@@ -117,6 +119,7 @@ impl Default for Limits {
             tags: 100_000,
             parallel: 8,
             attempts: 4,
+            backoff: std::time::Duration::from_millis(500),
         }
     }
 }

@@ -135,10 +135,12 @@ async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError
             }
         }
     }
-    let roots: Vec<ComponentVersion> = all.into_iter().filter(|at| !referenced.contains(&at.name)).collect();
+    let roots: Vec<ComponentVersion> = all.iter().filter(|at| !referenced.contains(&at.name)).cloned().collect();
     let mut names: Vec<&str> = roots.iter().map(|root| root.name.as_str()).collect();
     names.dedup();
     match names.as_slice() {
+        // Everything is referred to: there is a cycle, and following the references will find and print it.
+        [] if !all.is_empty() => Ok(all.swap_remove(0)),
         [name] => {
             let there = roots.iter().map(|root| root.version.as_str()).collect::<Vec<_>>();
             let version = versions::pick(opened.version.as_deref(), there.iter().copied());

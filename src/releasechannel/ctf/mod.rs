@@ -15,6 +15,7 @@ use bytes::Bytes;
 pub(crate) use index::INDEX_FILE;
 pub use index::IndexEntry;
 pub use store::ContentStore;
+pub(crate) use store::open_payload;
 pub use write::Format;
 
 use crate::digest::Digest;

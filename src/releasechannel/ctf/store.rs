@@ -64,6 +64,12 @@ impl ContentStore {
         Ok(BlobStream::checked(what, Some(size), chunks, digest, self.limits.blob_bytes))
     }
 
+    /// A blob by digest alone, for manifests on their way to a registry.
+    pub(crate) async fn read_blob(&self, digest: &Digest) -> Result<Bytes, RepositoryError> {
+        let what = format!("{}: {digest}", self.contents.place);
+        self.open(&what, digest).await?.read(self.limits.manifest_bytes).await
+    }
+
     fn not_found(&self, what: String) -> RepositoryError {
         RepositoryError::NotFound { what, place: self.contents.place.clone() }
     }

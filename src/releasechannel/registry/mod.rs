@@ -1,22 +1,53 @@
-//! OCI registries over HTTP.
+//! OCI registries over HTTP: two requests for a component version, bounded bodies, digests checked while streaming, redirects that
+//! never carry credentials elsewhere (docs/decisions/0004-oci-client.md).
 
-use std::sync::Arc;
+mod auth;
+mod blob;
+mod client;
+mod http;
+mod push;
+mod trust;
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+pub use push::{Pushed, push};
+
+use crate::config::Configuration;
 use crate::error::{RepositoryError, ResolveError};
 use crate::image::ImageReference;
 use crate::options::Options;
 use crate::repository::ArtifactStore;
 
+pub(crate) use client::Registry;
+
 /// Connections to registries, one per host, made when they are needed.
 #[derive(Debug)]
 pub struct Registries {
-    options: Options,
+    shared: Arc<Shared>,
+    hosts: Mutex<BTreeMap<String, Arc<Registry>>>,
+}
+
+/// What all registries use.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) http: reqwest::Client,
+    pub(crate) configuration: Configuration,
+    pub(crate) options: Options,
 }
 
 impl Registries {
-    /// Checks the options; nothing is contacted yet.
+    /// Reads configuration and certificates; nothing is contacted yet.
     pub fn new(options: &Options) -> Result<Arc<Self>, ResolveError> {
-        Ok(Arc::new(Self { options: options.clone() }))
+        let configuration = Configuration::load(options)?;
+        let http = http::client(options, &configuration)?;
+        let shared = Arc::new(Shared { http, configuration, options: options.clone() });
+        Ok(Arc::new(Self { shared, hosts: Mutex::default() }))
+    }
+
+    /// What the configuration files say.
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.shared.configuration
     }
 
     /// The registry of an image.
@@ -25,8 +56,37 @@ impl Registries {
     }
 
     /// The registry at a host.
-    pub(crate) fn of_host(&self, host: &str, _plain_http: bool) -> Result<Arc<dyn ArtifactStore>, RepositoryError> {
-        let _ = &self.options;
-        Err(RepositoryError::Unsupported { what: host.to_owned(), reason: "registries follow in the next commit".to_owned() })
+    pub(crate) fn of_host(&self, host: &str, plain_http: bool) -> Result<Arc<dyn ArtifactStore>, RepositoryError> {
+        Ok(self.registry(host, plain_http)?)
+    }
+
+    /// The same, for those who write.
+    pub(crate) fn registry(&self, host: &str, plain_http: bool) -> Result<Arc<Registry>, RepositoryError> {
+        let options = &self.shared.options;
+        if let Some(mirror) = &options.mirror
+            && host_of(mirror) != host
+        {
+            let reason = format!("with the mirror {mirror} no other registry is contacted");
+            return Err(RepositoryError::Unsupported { what: host.to_owned(), reason });
+        }
+        let plain_http = plain_http || is_listed(options, host);
+        let mut hosts = self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = format!("{plain_http} {host}");
+        let registry = hosts.entry(key).or_insert_with(|| Registry::new(Arc::clone(&self.shared), host, plain_http));
+        Ok(Arc::clone(registry))
     }
 }
+
+/// `--plain-http` takes a host with or without its port.
+fn is_listed(options: &Options, host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    options.plain_http.contains(host) || options.plain_http.contains(name)
+}
+
+fn host_of(mirror: &str) -> &str {
+    let rest = mirror.split_once("://").map_or(mirror, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+#[cfg(test)]
+mod tests;

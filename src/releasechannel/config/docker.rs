@@ -1,0 +1,168 @@
+//! Docker's `config.json`: `auths`, `credHelpers`, `credsStore`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use super::{HelperError, RequestedRepository};
+use crate::error::{RepositoryError, ResolveError};
+use crate::options::Credential;
+
+/// Helpers are not made for being run twice at once.
+static ONE_HELPER: Mutex<()> = Mutex::new(());
+
+/// A docker configuration.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DockerConfig {
+    #[serde(default)]
+    auths: BTreeMap<String, Auth>,
+    #[serde(default)]
+    cred_helpers: BTreeMap<String, String>,
+    #[serde(default)]
+    creds_store: String,
+    /// Configurations from a cluster must not start programs here.
+    #[serde(skip)]
+    runs_helpers: bool,
+}
+
+impl std::fmt::Debug for DockerConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DockerConfig").field("hosts", &self.auths.keys()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Auth {
+    auth: String,
+    username: String,
+    password: String,
+    identitytoken: String,
+    registrytoken: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct HelperAnswer {
+    username: String,
+    secret: String,
+}
+
+impl DockerConfig {
+    pub(super) fn read(bytes: &[u8], what: &str, runs_helpers: bool) -> Result<Self, ResolveError> {
+        let config: Self = crate::text::json(bytes).map_err(|error| RepositoryError::malformed(what, error))?;
+        Ok(Self { runs_helpers, ..config })
+    }
+
+    /// A helper for the host, else the store, else `auths`.
+    pub(super) fn credential(&self, wanted: &RequestedRepository) -> Result<Option<Credential>, HelperError> {
+        if self.runs_helpers {
+            if let Some((_, helper)) = self.cred_helpers.iter().find(|(key, _)| key_matches(key, wanted).is_some())
+                && let Some(found) = ask(helper, &wanted.authority())?
+            {
+                return Ok(Some(found));
+            }
+            if !self.creds_store.is_empty() {
+                for server in servers(wanted) {
+                    if let Some(found) = ask(&self.creds_store, &server)? {
+                        return Ok(Some(found));
+                    }
+                }
+            }
+        }
+        let matching = self.auths.iter().filter_map(|(key, auth)| Some((key_matches(key, wanted)?, auth)));
+        Ok(matching.max_by_key(|(specificity, _)| *specificity).and_then(|(_, auth)| auth.credential()))
+    }
+}
+
+/// What a store may know the registry by.
+fn servers(wanted: &RequestedRepository) -> Vec<String> {
+    let mut servers = vec![wanted.authority(), wanted.host.clone()];
+    if is_docker_hub(&wanted.host) {
+        servers.insert(0, "https://index.docker.io/v1/".to_owned());
+    }
+    servers.dedup();
+    servers
+}
+
+fn is_docker_hub(host: &str) -> bool {
+    matches!(host, "docker.io" | "index.docker.io" | "registry-1.docker.io")
+}
+
+/// How well a key matches: `[scheme://]host[:port][/path]`. A key without port matches every port.
+fn key_matches(key: &str, wanted: &RequestedRepository) -> Option<(usize, bool)> {
+    let (scheme, rest) = key.split_once("://").map_or((None, key), |(scheme, rest)| (Some(scheme), rest));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let path = path.trim_matches('/');
+    let path = if matches!(path, "v1" | "v2") { "" } else { path };
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !authority.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let same_host = host == wanted.host || (is_docker_hub(host) && is_docker_hub(&wanted.host));
+    let same_port = port.is_none_or(|port| port.parse() == Ok(wanted.port));
+    // Credentials kept for https are not sent in the clear.
+    let same_scheme = scheme != Some("https") || wanted.tls;
+    let is_below = path.is_empty() || wanted.path == path || wanted.path.starts_with(&format!("{path}/"));
+    let segments = if path.is_empty() { 0 } else { path.split('/').count() };
+    (same_host && same_port && same_scheme && is_below).then_some((segments, port.is_some()))
+}
+
+impl Auth {
+    fn credential(&self) -> Option<Credential> {
+        if !self.registrytoken.is_empty() {
+            return Some(Credential::Bearer(self.registrytoken.clone()));
+        }
+        if !self.identitytoken.is_empty() {
+            return Some(Credential::IdentityToken(self.identitytoken.clone()));
+        }
+        if !self.username.is_empty() {
+            return Some(Credential::Basic { user: self.username.clone(), password: self.password.clone() });
+        }
+        let decoded = STANDARD.decode(self.auth.trim()).ok()?;
+        let text = String::from_utf8(decoded).ok()?;
+        let (user, password) = text.split_once(':')?;
+        Some(Credential::Basic { user: user.to_owned(), password: password.trim_end_matches('\0').to_owned() })
+    }
+}
+
+/// Asks `docker-credential-NAME get`. `None` where the helper knows nothing of the server.
+fn ask(name: &str, server: &str) -> Result<Option<Credential>, HelperError> {
+    let helper = format!("docker-credential-{name}");
+    let failed = |reason: String| HelperError { helper: helper.clone(), reason };
+    if name.contains(['/', '\\']) {
+        return Err(failed("its name is a path".to_owned()));
+    }
+    let _guard = ONE_HELPER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut child = Command::new(&helper)
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A helper that does not read is a helper whose answer counts all the same.
+        let _ = input.write_all(server.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    let answer = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let knows_nothing = answer.contains("credentials not found");
+        return if knows_nothing { Ok(None) } else { Err(failed(format!("it ended with {}", output.status))) };
+    }
+    let answer: HelperAnswer =
+        serde_json::from_str(&answer).map_err(|_| failed("its answer is not the JSON of a credential".to_owned()))?;
+    let is_token = answer.username == "<token>";
+    Ok(Some(if is_token {
+        Credential::IdentityToken(answer.secret)
+    } else {
+        Credential::Basic { user: answer.username, password: answer.secret }
+    }))
+}

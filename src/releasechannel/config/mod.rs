@@ -1,0 +1,104 @@
+//! Credentials, trust and resolvers, from `.ocmconfig` and docker's `config.json` (ocm.md sections 11 and 13).
+
+mod consumer;
+mod docker;
+mod ocm;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use consumer::RequestedRepository;
+pub(crate) use ocm::Resolver;
+
+use crate::error::ResolveError;
+use crate::options::{Credential, Options};
+
+const LIMIT: u64 = 8 << 20;
+
+/// What all configuration says together.
+#[derive(Debug, Default)]
+pub(crate) struct Configuration {
+    consumers: Vec<consumer::Consumer>,
+    dockers: Vec<docker::DockerConfig>,
+    hosts: std::collections::BTreeMap<String, Credential>,
+    pub(crate) resolvers: Vec<Resolver>,
+    pub(crate) ca_files: Vec<PathBuf>,
+    pub(crate) ca_pem: Vec<String>,
+    /// Public keys and certificates by signature name.
+    pub(crate) keys: Vec<(String, ocm::KeySource)>,
+}
+
+/// A credential could not be got, which is another thing than there being none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the credential helper {helper} could not be used: {reason}")]
+pub(crate) struct HelperError {
+    /// Name of the program.
+    pub(crate) helper: String,
+    /// What happened.
+    pub(crate) reason: String,
+}
+
+impl Configuration {
+    /// Reads everything that the options name, and without [`Options::no_user_config`] what the current user has.
+    pub(crate) fn load(options: &Options) -> Result<Self, ResolveError> {
+        let mut configuration = Self { hosts: options.credentials.clone(), ..Self::default() };
+        let home = if options.no_user_config { None } else { std::env::var_os("HOME").map(PathBuf::from) };
+        for text in &options.ocm_config_texts {
+            ocm::read(&mut configuration, text.as_bytes(), "an .ocmconfig from the cluster", None)?;
+        }
+        for path in ocm_files(options, home.as_deref()) {
+            let bytes = crate::ctf::archive::read_file(&path, LIMIT)?;
+            ocm::read(&mut configuration, &bytes, &path.display().to_string(), Some(&crate::resolve::folder_of(&path)))?;
+        }
+        for text in &options.docker_config_texts {
+            configuration.dockers.push(docker::DockerConfig::read(
+                text.as_bytes(),
+                "a docker config.json from the cluster",
+                false,
+            )?);
+        }
+        if let Some(path) = docker_file(options, home.as_deref()) {
+            let bytes = crate::ctf::archive::read_file(&path, LIMIT)?;
+            configuration.dockers.push(docker::DockerConfig::read(&bytes, &path.display().to_string(), true)?);
+        }
+        Ok(configuration)
+    }
+
+    /// The credential for a repository: by host from the options, else the most specific consumer, else docker's. A wrong one is not
+    /// followed by another (ocm.md section 11). Runs credential helpers, so it blocks.
+    pub(crate) fn credential(&self, wanted: &RequestedRepository) -> Result<Option<Credential>, HelperError> {
+        if let Some(credential) = self.hosts.get(&wanted.authority()).or_else(|| self.hosts.get(&wanted.host)) {
+            return Ok(Some(credential.clone()));
+        }
+        if let Some(found) = consumer::best(&self.consumers, wanted) {
+            return Ok(Some(found));
+        }
+        for docker in &self.dockers {
+            if let Some(credential) = docker.credential(wanted)? {
+                return Ok(Some(credential));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn ocm_files(options: &Options, home: Option<&Path>) -> Vec<PathBuf> {
+    if let Some(path) = &options.ocm_config {
+        return vec![path.clone()];
+    }
+    let Some(home) = home else { return Vec::new() };
+    let from_environment = std::env::var_os("OCM_CONFIG").map(PathBuf::from);
+    let candidates = [home.join(".config/ocm/config"), home.join(".ocm/config"), home.join(".ocmconfig")];
+    from_environment.into_iter().chain(candidates).filter(|path| path.is_file()).collect()
+}
+
+fn docker_file(options: &Options, home: Option<&Path>) -> Option<PathBuf> {
+    if let Some(path) = &options.docker_config {
+        return Some(path.clone());
+    }
+    let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+    let path = home.map(|home| folder.unwrap_or_else(|| home.join(".docker")).join("config.json"))?;
+    path.is_file().then_some(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Local YAML: an OCM component constructor and the files beside it become component versions (contracts 6 and 7).
+
+mod companions;
+mod input;
+mod layout;
+mod version;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::ctf::Contents;
+use crate::ctf::archive::read_file;
+use crate::error::{RepositoryError, ResolveError};
+use crate::options::Limits;
+use crate::repository::ComponentVersion;
+use crate::text;
+
+/// Name of the constructor inside a folder.
+pub(crate) const CHANNEL_FILE: &str = "channel.yaml";
+const LIMIT: u64 = 16 << 20;
+
+/// Builds the content of a CTF from a constructor file, or from a folder with `channel.yaml`. The same files give the same content.
+pub fn pack(path: &Path, limits: &Limits) -> Result<Contents, ResolveError> {
+    let file = if path.is_dir() { path.join(CHANNEL_FILE) } else { path.to_owned() };
+    let constructor = Constructor::read(&file)?;
+    let mut components = constructor.components()?;
+    if path.is_dir() {
+        companions::add(&constructor, &mut components)?;
+    }
+    let mut contents = Contents { place: path.display().to_string(), ..Contents::default() };
+    let mut seen = BTreeSet::new();
+    for component in &components {
+        let at = version::add(&constructor, component, &mut contents, limits)?;
+        if !seen.insert(at.clone()) {
+            return Err(constructor.refuse(format!("component {at} is there twice")));
+        }
+    }
+    contents.artifacts.sort();
+    contents.artifacts.dedup();
+    Ok(contents)
+}
+
+/// A constructor file.
+struct Constructor {
+    file: PathBuf,
+    folder: PathBuf,
+    document: Value,
+}
+
+impl Constructor {
+    fn read(file: &Path) -> Result<Self, ResolveError> {
+        let bytes = read_file(file, LIMIT)?;
+        let document = text::document(&bytes).map_err(|error| RepositoryError::malformed(file.display().to_string(), error))?;
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().map_err(|cause| crate::ctf::file_error("read", folder, cause))?;
+        Ok(Self { file: file.to_owned(), folder, document })
+    }
+
+    /// `components:`, or the file is one component.
+    fn components(&self) -> Result<Vec<Value>, ResolveError> {
+        match self.document.get("components") {
+            Some(Value::Array(components)) if !components.is_empty() => Ok(components.clone()),
+            None if self.document.get("name").is_some() => Ok(vec![self.document.clone()]),
+            _ => Err(self.refuse("there is no list `components`".to_owned())),
+        }
+    }
+
+    /// A file beside the constructor. Nothing outside of its folder is ever packed.
+    fn file_at(&self, relative: &str) -> Result<PathBuf, RepositoryError> {
+        let path = self.folder.join(relative);
+        let real = path.canonicalize().map_err(|cause| crate::ctf::file_error("read", &path, cause))?;
+        if real.starts_with(&self.folder) {
+            return Ok(real);
+        }
+        Err(RepositoryError::malformed(self.file.display().to_string(), format!("the path `{relative}` leads out of its folder")))
+    }
+
+    fn refuse(&self, reason: String) -> ResolveError {
+        RepositoryError::malformed(self.file.display().to_string(), reason).into()
+    }
+
+    fn refuse_in(&self, component: &ComponentVersion, reason: impl std::fmt::Display) -> ResolveError {
+        self.refuse(format!("component {component}: {reason}"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::ctf::Format;
+use crate::options::Options;
+use crate::resolve::{Selection, resolve};
+use crate::source::SourceRef;
+
+const CHANNEL: &str = r#"
+components:
+  - name: acme.example/channel
+    version: 1.0.0
+    provider: {name: acme.example}
+    componentReferences:
+      - {name: platform, componentName: acme.example/platform, version: 0.1.0}
+  - name: acme.example/platform
+    version: 0.1.0
+    provider: {name: acme.example, labels: [{name: a, value: b}]}
+    resources:
+      - {name: rgd, type: acme.example/rgd, input: {type: file, path: rgds/platform.yaml, mediaType: application/x-yaml, compress: true}}
+      - {name: notes, type: text, input: {type: utf8, text: hello}}
+      - {name: files, type: dir, input: {type: dir, path: rgds}}
+      - {name: image, type: ociImage, input: {type: ociLayout, path: image}}
+"#;
+const RGD: &str = "apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\nmetadata: {name: p}\nspec: {schema: {apiVersion: v1, kind: P}}\n";
+
+/// A distribution folder with every kind of input.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut all = BTreeMap::from([
+        ("channel.yaml", CHANNEL),
+        ("rgds/platform.yaml", RGD),
+        ("instance.yaml", "apiVersion: kro.run/v1\nkind: P\nmetadata: {name: x}\n"),
+    ]);
+    all.extend(files.iter().copied());
+    for (name, text) in all {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    image(&folder.path().join("image"));
+    folder
+}
+
+/// A one-layer image as OCI layout.
+fn image(path: &Path) {
+    let blobs = path.join("blobs/sha256");
+    std::fs::create_dir_all(&blobs).unwrap();
+    let put = |bytes: &[u8]| {
+        let digest = crate::Digest::of(bytes);
+        std::fs::write(blobs.join(digest.hex()), bytes).unwrap();
+        serde_json::json!({"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": digest.as_str(), "size": bytes.len()})
+    };
+    let (layer, config) = (put(b"layer"), put(b"{}"));
+    let manifest = serde_json::json!({"schemaVersion": 2, "mediaType": version::MANIFEST, "config": config, "layers": [layer]});
+    let mut entry = put(manifest.to_string().as_bytes());
+    entry["mediaType"] = version::MANIFEST.into();
+    entry["annotations"] = serde_json::json!({"org.opencontainers.image.ref.name": "upstream/platform:0.1.0"});
+    let index = serde_json::json!({"schemaVersion": 2, "manifests": [entry]});
+    std::fs::write(path.join("index.json"), index.to_string()).unwrap();
+}
+
+fn offline() -> Options {
+    Options { no_user_config: true, ..Options::default() }
+}
+
+async fn check(source: &Path) {
+    let channel = resolve(&SourceRef::Path(source.to_owned()), &Selection::default(), &offline()).await.unwrap();
+    assert_eq!(channel.root.to_string(), "acme.example/channel:1.0.0");
+    assert_eq!(channel.rgds.len(), 1);
+    assert_eq!(channel.rgds[0].text, RGD);
+    let platform = ComponentVersion::new("acme.example/platform", "0.1.0");
+    assert!(channel.instance(&platform).unwrap().contains("kind: P"));
+    assert_eq!(&channel.fetch(&platform, "notes").await.unwrap()[..], b"hello");
+    // The image's only layer.
+    assert_eq!(&channel.fetch(&platform, "image").await.unwrap()[..], b"layer");
+    assert_eq!(channel.descriptor(&platform).unwrap().provider, "acme.example");
+}
+
+#[tokio::test]
+async fn a_folder_resolves_and_so_does_every_packed_form() {
+    let folder = folder(&[]);
+    check(folder.path()).await;
+    let contents = pack(folder.path(), &Limits::default()).unwrap();
+    let target = tempfile::tempdir().unwrap();
+    for name in ["x.tgz", "x.tar", "x.tar.gz", "folder"] {
+        let path = target.path().join(name);
+        contents.write(&path, Format::of(&path)).unwrap();
+        check(&path).await;
+    }
+}
+
+#[test]
+fn the_same_folder_gives_the_same_bytes() {
+    let folder = folder(&[]);
+    let target = tempfile::tempdir().unwrap();
+    let bytes = |name: &str| {
+        let path = target.path().join(name);
+        pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path)).unwrap();
+        std::fs::read(path).unwrap()
+    };
+    assert_eq!(bytes("a.tgz"), bytes("b.tgz"));
+    let tar = bytes("a.tar");
+    let mut archive = tar::Archive::new(tar.as_slice());
+    let names: Vec<String> =
+        archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string()).collect();
+    assert_eq!(names[..2], ["artifact-index.json", "blobs"].map(str::to_owned), "{names:?}");
+    assert!(names.iter().all(|name| !name.starts_with("./")));
+}
+
+#[test]
+fn names_file_and_component_of_what_is_wrong() {
+    let with = |text: &str| CHANNEL.replace("path: rgds/platform.yaml", text);
+    let cases = [
+        (with("path: rgds/none.yaml"), "acme.example/platform:0.1.0"),
+        (with("path: ../../etc/passwd"), "acme.example/platform:0.1.0"),
+        (CHANNEL.replace("type: utf8", "type: spiff"), "spiff"),
+        (CHANNEL.replace("version: 0.1.0\n    provider", "version: 1.0\n    provider"), "quote it"),
+        (CHANNEL.replace("type: acme.example/rgd, ", ""), "component.resources[0].type"),
+        ("components: [".to_owned(), "line"),
+        ("a: b".to_owned(), "components"),
+        (format!("{CHANNEL}\n  - {{name: acme.example/channel, version: 1.0.0, provider: x}}"), "twice"),
+    ];
+    for (text, expected) in cases {
+        let folder = folder(&[("channel.yaml", &text)]);
+        let error = pack(folder.path(), &Limits::default()).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("channel.yaml") && message.contains(expected), "{message} does not name {expected}");
+    }
+}
+
+#[test]
+fn an_instance_without_its_rgd_is_refused() {
+    let folder = folder(&[("instance.yaml", "kind: Q\n")]);
+    let error = pack(folder.path(), &Limits::default()).unwrap_err().to_string();
+    assert!(error.contains("instance.yaml") && error.contains('Q'), "{error}");
+}

@@ -1,0 +1,355 @@
+//! One registry: requests with retries, redirects and logins, and the store that they make.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::future::{BoxFuture, FutureExt};
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Method, Response, StatusCode};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use super::auth::{self, Sessions};
+use super::http::{chain, untrusted};
+use super::{Shared, blob};
+use crate::digest::Digest;
+use crate::error::RepositoryError;
+use crate::repository::{ArtifactStore, BlobStream, Manifest, Pointer};
+
+const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+    application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
+const HOPS: usize = 5;
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// One registry.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    pub(super) shared: Arc<Shared>,
+    /// `host[:port]` as it was written.
+    pub(super) authority: String,
+    pub(super) plain_http: bool,
+    pub(super) base: Url,
+    pub(super) sessions: Sessions,
+    pub(super) slots: Arc<Semaphore>,
+    /// Streams outlive the call that opened them.
+    pub(super) me: Weak<Registry>,
+}
+
+/// A request that can be sent again.
+pub(super) struct Request<'a> {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+    pub(super) repository: &'a str,
+    /// Names the thing in errors.
+    pub(super) what: &'a str,
+    /// Whether the answer may come from another host, which never gets credentials.
+    pub(super) may_leave: bool,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn get(url: Url, repository: &'a str, what: &'a str) -> Self {
+        Self { method: Method::GET, url, headers: HeaderMap::new(), body: None, repository, what, may_leave: false }
+    }
+
+    /// Pulling and pushing have different tokens.
+    fn scope(&self) -> String {
+        format!("{} {}", self.actions(), self.repository)
+    }
+
+    fn actions(&self) -> &'static str {
+        if matches!(self.method, Method::GET | Method::HEAD) { "pull" } else { "pull,push" }
+    }
+}
+
+impl Registry {
+    pub(super) fn new(shared: Arc<Shared>, host: &str, plain_http: bool) -> Arc<Self> {
+        let real = if host == "docker.io" { "registry-1.docker.io" } else { host };
+        let scheme = if plain_http { "http" } else { "https" };
+        let base = Url::parse(&format!("{scheme}://{real}/v2/")).expect("hosts are checked where they are read");
+        let slots = Arc::new(Semaphore::new(shared.options.limits.parallel.max(1)));
+        Arc::new_cyclic(|me| Self {
+            shared,
+            authority: host.to_owned(),
+            plain_http,
+            base,
+            sessions: Sessions::default(),
+            slots,
+            me: me.clone(),
+        })
+    }
+
+    pub(super) fn url(&self, repository: &str, tail: &str) -> Result<Url, RepositoryError> {
+        let malformed =
+            |_| RepositoryError::malformed(format!("{}/{repository}", self.authority), "that is not a repository path");
+        self.base.join(&format!("{repository}/{tail}")).map_err(malformed)
+    }
+
+    /// Sends a request until it is answered for good: overload and broken connections are tried again, after as long as the registry
+    /// says; a challenge is answered; redirects are followed as far as they may go.
+    pub(super) async fn send(&self, request: &Request<'_>) -> Result<Response, RepositoryError> {
+        let limits = &self.shared.options.limits;
+        let mut cause = String::new();
+        for attempt in 1..=limits.attempts.max(1) {
+            if attempt > 1 {
+                tracing::warn!(registry = %self.authority, what = %request.what, attempt, of = limits.attempts, %cause, "trying again");
+            }
+            let pause = match self.once(request).await {
+                Ok(response) => match retry_after(&response) {
+                    None => return self.judged(response, request).await,
+                    Some(pause) => {
+                        cause = format!("it answered {}", response.status());
+                        pause.unwrap_or(limits.backoff * 2_u32.saturating_pow(attempt - 1))
+                    }
+                },
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Connection(text)) => {
+                    cause = text;
+                    limits.backoff * 2_u32.saturating_pow(attempt - 1)
+                }
+            };
+            if attempt < limits.attempts {
+                tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+            }
+        }
+        Err(self.unavailable(request.what, limits.attempts, &cause))
+    }
+
+    /// One attempt, with at most two logins in it (nobody, then a token that has run out).
+    async fn once(&self, request: &Request<'_>) -> Result<Response, Failure> {
+        let scope = request.scope();
+        if self.sessions.header(&scope).await.is_none()
+            && let Some(challenge) = self.sessions.expected(request.repository, request.actions()).await
+        {
+            // Where that does not work the registry still has its say below.
+            let _ = self.log_in(&scope, request.repository, &challenge, None).await;
+        }
+        for _ in 0..3 {
+            let header = self.sessions.header(&scope).await;
+            let response = self.follow(request, header.as_deref()).await?;
+            if response.status() != StatusCode::UNAUTHORIZED {
+                return Ok(response);
+            }
+            let Some(challenge) = auth::challenge(response.headers()) else {
+                return Err(Failure::Final(self.denied(request.what, "it answered 401 without saying how to log in")));
+            };
+            self.log_in(&scope, request.repository, &challenge, header.as_deref()).await.map_err(Failure::Final)?;
+        }
+        Err(Failure::Final(self.denied(request.what, "it keeps asking to log in")))
+    }
+
+    async fn follow(&self, request: &Request<'_>, authorization: Option<&str>) -> Result<Response, Failure> {
+        let mut url = request.url.clone();
+        for _ in 0..HOPS {
+            let mut builder = self.shared.http.request(request.method.clone(), url.clone()).headers(request.headers.clone());
+            if let (Some(authorization), true) = (authorization, url.origin() == self.base.origin()) {
+                let mut value = HeaderValue::from_str(authorization)
+                    .map_err(|_| Failure::Final(self.denied(request.what, "the credentials cannot be sent")))?;
+                value.set_sensitive(true);
+                builder = builder.header("authorization", value);
+            }
+            if let Some(body) = &request.body {
+                builder = builder.body(body.clone());
+            }
+            let response = builder.send().await.map_err(|error| match untrusted(&error) {
+                Some(reason) => Failure::Final(self.denied(request.what, &reason)),
+                None => Failure::Connection(chain(&error)),
+            })?;
+            let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+            if !is_redirect {
+                return Ok(response);
+            }
+            url = self.target(&response, &url, request).map_err(Failure::Final)?;
+        }
+        Err(Failure::Final(RepositoryError::malformed(
+            self.place_of(request.what),
+            format!("the registry redirects more than {HOPS} times"),
+        )))
+    }
+
+    /// Where a redirect leads, if it may lead there.
+    fn target(&self, response: &Response, from: &Url, request: &Request<'_>) -> Result<Url, RepositoryError> {
+        let refuse = |reason: String| RepositoryError::malformed(self.place_of(request.what), reason);
+        let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let target = from.join(location).map_err(|_| refuse("the registry redirects to something that is no URL".to_owned()))?;
+        let origin = target.origin().ascii_serialization();
+        if target.origin() == self.base.origin() {
+            return Ok(target);
+        }
+        let is_reading = matches!(request.method, Method::GET | Method::HEAD);
+        if !is_reading || !request.may_leave || self.shared.options.mirror.is_some() {
+            return Err(refuse(format!("the registry redirects to another host, {origin}")));
+        }
+        let is_safe = target.scheme() == "https" || (target.scheme() == "http" && self.plain_http);
+        if is_safe { Ok(target) } else { Err(refuse(format!("the registry redirects to {origin}, which is not encrypted"))) }
+    }
+
+    async fn judged(&self, response: Response, request: &Request<'_>) -> Result<Response, RepositoryError> {
+        let status = response.status();
+        match status {
+            StatusCode::NOT_FOUND => {
+                Err(RepositoryError::NotFound { what: request.what.to_owned(), place: self.authority.clone() })
+            }
+            StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => Err(self.denied(request.what, &format!("it answered {status}"))),
+            _ if status.is_success() => Ok(response),
+            _ => {
+                let body = self.body(response, 4096, request.what).await.unwrap_or_default();
+                let text: String = String::from_utf8_lossy(&body).chars().filter(|c| !c.is_control()).take(200).collect();
+                Err(RepositoryError::malformed(self.place_of(request.what), format!("the registry answered {status}: {text}")))
+            }
+        }
+    }
+
+    /// A whole body, at most `limit` bytes.
+    pub(super) async fn body(&self, mut response: Response, limit: u64, what: &str) -> Result<Bytes, RepositoryError> {
+        let over = || RepositoryError::Limit { what: self.place_of(what), limit, unit: "bytes" };
+        if response.content_length().is_some_and(|length| length > limit) {
+            return Err(over());
+        }
+        let mut all = BytesMut::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if (all.len() + chunk.len()) as u64 > limit => return Err(over()),
+                Ok(Some(chunk)) => all.extend_from_slice(&chunk),
+                Ok(None) => return Ok(all.freeze()),
+                Err(error) => return Err(self.unavailable(what, 1, &chain(&error))),
+            }
+        }
+    }
+
+    async fn read_manifest(&self, repository: &str, pointer: &Pointer) -> Result<Manifest, RepositoryError> {
+        let what = format!("{repository}{pointer}");
+        let reference = match pointer {
+            Pointer::Tag(tag) => tag.clone(),
+            Pointer::Digest(digest) => digest.to_string(),
+        };
+        let mut request = Request::get(self.url(repository, &format!("manifests/{reference}"))?, repository, &what);
+        request.headers.insert("accept", HeaderValue::from_static(MANIFESTS));
+        let _slot = self.slots.acquire().await;
+        let response = self.send(&request).await?;
+        let header =
+            |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let (said, media_type) = (header("docker-content-digest"), header("content-type"));
+        let bytes = self.body(response, self.shared.options.limits.manifest_bytes, &what).await?;
+        let digest = self.manifest_digest(pointer, &said, &bytes, &what)?;
+        let media_type = media_type.split(';').next().unwrap_or_default().trim();
+        Manifest::decode(bytes, digest, media_type, &self.place_of(&what))
+    }
+
+    /// What was asked for counts, then what the registry says; both must be what the bytes have.
+    fn manifest_digest(&self, pointer: &Pointer, said: &str, bytes: &[u8], what: &str) -> Result<Digest, RepositoryError> {
+        let expected = match pointer {
+            Pointer::Digest(digest) => Some(digest.clone()),
+            Pointer::Tag(_) => said.parse::<Digest>().ok(),
+        };
+        let Some(expected) = expected else { return Ok(Digest::of(bytes)) };
+        let found = crate::fetch::hash_like(&expected, bytes);
+        if found == expected {
+            return Ok(expected);
+        }
+        Err(RepositoryError::Digest { what: self.place_of(what), expected, found })
+    }
+
+    /// All pages of the tag list.
+    async fn list_tags(&self, repository: &str) -> Result<Vec<String>, RepositoryError> {
+        #[derive(serde::Deserialize)]
+        struct Page {
+            #[serde(default)]
+            tags: Option<Vec<String>>,
+        }
+        let limits = &self.shared.options.limits;
+        let what = format!("tags of {repository}");
+        let mut tags = Vec::new();
+        let mut next = Some(self.url(repository, "tags/list?n=1000")?);
+        let mut pages = 0;
+        while let Some(url) = next.take() {
+            let _slot = self.slots.acquire().await;
+            let response = match self.send(&Request::get(url.clone(), repository, &what)).await {
+                Err(RepositoryError::NotFound { .. }) if pages == 0 => return Ok(Vec::new()),
+                other => other?,
+            };
+            let link = response.headers().get("link").and_then(|value| value.to_str().ok()).map(str::to_owned);
+            let bytes = self.body(response, limits.manifest_bytes, &what).await?;
+            let page: Page =
+                crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(self.place_of(&what), error))?;
+            tags.extend(page.tags.unwrap_or_default());
+            pages += 1;
+            if tags.len() > limits.tags || pages > limits.tags / 10 + 10 {
+                return Err(RepositoryError::Limit { what: self.place_of(&what), limit: limits.tags as u64, unit: "tags" });
+            }
+            next = link.and_then(|link| next_page(&link)).map(|link| self.page(&url, &link, &what)).transpose()?;
+        }
+        Ok(tags)
+    }
+
+    fn page(&self, from: &Url, link: &str, what: &str) -> Result<Url, RepositoryError> {
+        let refuse = |reason: &str| RepositoryError::malformed(self.place_of(what), reason);
+        let url = from.join(link).map_err(|_| refuse("the link to its next page is no URL"))?;
+        if url.origin() != self.base.origin() || url == *from {
+            return Err(refuse("the link to its next page leads to another host or to itself"));
+        }
+        Ok(url)
+    }
+
+    pub(super) fn place_of(&self, what: &str) -> String {
+        format!("{}: {what}", self.authority)
+    }
+
+    pub(super) fn denied(&self, what: &str, reason: &str) -> RepositoryError {
+        RepositoryError::Denied { what: what.to_owned(), place: self.authority.clone(), reason: reason.to_owned() }
+    }
+
+    pub(super) fn unavailable(&self, what: &str, attempts: u32, cause: &str) -> RepositoryError {
+        RepositoryError::Unavailable { what: what.to_owned(), place: self.authority.clone(), attempts, cause: cause.to_owned() }
+    }
+}
+
+/// How one attempt ended.
+enum Failure {
+    /// Worth another attempt.
+    Connection(String),
+    Final(RepositoryError),
+}
+
+/// `Some` where the answer says "later": with the pause that it asks for, if it does.
+fn retry_after(response: &Response) -> Option<Option<Duration>> {
+    if !matches!(response.status().as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
+        return None;
+    }
+    let seconds =
+        response.headers().get("retry-after").and_then(|value| value.to_str().ok()).and_then(|text| text.trim().parse().ok());
+    Some(seconds.map(Duration::from_secs))
+}
+
+/// `<url>; rel="next"`.
+fn next_page(link: &str) -> Option<String> {
+    link.split(',').find(|part| part.contains("rel=\"next\"") || part.contains("rel=next")).and_then(|part| {
+        let (_, rest) = part.split_once('<')?;
+        rest.split_once('>').map(|(url, _)| url.to_owned())
+    })
+}
+
+impl ArtifactStore for Registry {
+    fn place(&self) -> String {
+        self.authority.clone()
+    }
+
+    fn tags<'a>(&'a self, repository: &'a str) -> BoxFuture<'a, Result<Vec<String>, RepositoryError>> {
+        self.list_tags(repository).boxed()
+    }
+
+    fn manifest<'a>(&'a self, repository: &'a str, pointer: &'a Pointer) -> BoxFuture<'a, Result<Manifest, RepositoryError>> {
+        self.read_manifest(repository, pointer).boxed()
+    }
+
+    fn blob<'a>(&'a self, repository: &'a str, digest: &'a Digest) -> BoxFuture<'a, Result<BlobStream, RepositoryError>> {
+        blob::open(self, repository, digest).boxed()
+    }
+
+    fn repositories(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>> {
+        // The catalogue of a shared registry is often forbidden, and never what a channel is.
+        async { Ok(None) }.boxed()
+    }
+}

@@ -1,0 +1,91 @@
+//! The HTTP client: trust and time limits. It follows no redirect by itself.
+
+use std::time::Duration;
+
+use reqwest::{Client, ClientBuilder};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::config::Configuration;
+use crate::ctf::archive::read_file;
+use crate::error::ResolveError;
+use crate::options::Options;
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// Longest silence in the middle of an answer.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Builds the client. Extra authorities are added to those of the system.
+pub(super) fn client(options: &Options, configuration: &Configuration) -> Result<Client, ResolveError> {
+    // Fails only where somebody chose a provider before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let tls = super::trust::configuration(certificates(options, configuration)?)?;
+    builder()
+        .tls_backend_preconfigured(tls)
+        .build()
+        .map_err(|error| ResolveError::Option { option: "the certificate authorities".to_owned(), reason: chain(&error) })
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT)
+        .read_timeout(SILENCE)
+        .user_agent(concat!("plinth/", env!("CARGO_PKG_VERSION")))
+}
+
+fn certificates(options: &Options, configuration: &Configuration) -> Result<Vec<CertificateDer<'static>>, ResolveError> {
+    const LIMIT: u64 = 4 << 20;
+    let mut certificates = Vec::new();
+    for path in options.ca_files.iter().chain(&configuration.ca_files) {
+        let pem = read_file(path, LIMIT)?;
+        certificates.extend(bundle(&pem, &path.display().to_string())?);
+    }
+    for pem in options.ca_pem.iter().chain(&configuration.ca_pem) {
+        certificates.extend(bundle(pem.as_bytes(), "the given certificate authority")?);
+    }
+    Ok(certificates)
+}
+
+fn bundle(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, ResolveError> {
+    let refuse = |reason: String| ResolveError::Option { option: what.to_owned(), reason };
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| refuse(error.to_string()))?;
+    if certificates.is_empty() { Err(refuse("it holds no certificate".to_owned())) } else { Ok(certificates) }
+}
+
+/// An error with its causes. reqwest puts the URL in the middle, which may hold a token: it is left out.
+pub(crate) fn chain(error: &reqwest::Error) -> String {
+    let mut text = if error.is_timeout() { "timed out".to_owned() } else { String::new() };
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        let message = next.to_string();
+        if !text.ends_with(&message) {
+            let colon = if text.is_empty() { "" } else { ": " };
+            text = format!("{text}{colon}{message}");
+        }
+        cause = next.source();
+    }
+    if text.is_empty() { "the connection failed".to_owned() } else { text }
+}
+
+/// Why TLS refused the other side's certificate, if that is what went wrong. Trying again does not help then.
+pub(super) fn untrusted(error: &reqwest::Error) -> Option<String> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        if let Some(rustls::Error::InvalidCertificate(reason)) = tls_error(next) {
+            return Some(format!("its certificate is not trusted ({reason}); --ca names a further authority"));
+        }
+        cause = next.source();
+    }
+    None
+}
+
+/// I/O errors hide what they wrap from `source`, and here they wrap each other.
+fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut error = error;
+    while let Some(io) = error.downcast_ref::<std::io::Error>() {
+        error = io.get_ref()?;
+    }
+    error.downcast_ref()
+}

@@ -1,0 +1,243 @@
+//! Pushing a CTF to a registry: manifests byte-identical, blobs that are there skipped, mounts where possible.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use reqwest::header::HeaderValue;
+use reqwest::{Body, Method, StatusCode};
+
+use super::Registries;
+use super::client::{Registry, Request};
+use super::http::chain;
+use crate::ctf::{ContentStore, Contents, IndexEntry, open_payload};
+use crate::digest::Digest;
+use crate::error::RepositoryError;
+use crate::repository::{Manifest, entry_digest, media_type};
+use crate::source::RepositoryRef;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pushed {
+    /// Manifests and indexes put.
+    pub manifests: usize,
+    /// Blobs sent.
+    pub blobs: usize,
+    /// Blobs that were there already, or were taken over from another repository of the registry.
+    pub skipped: usize,
+}
+
+/// Pushes everything that a CTF lists below the target's path. The order is: blobs, manifests, indexes, so that a reader never finds
+/// something incomplete.
+pub async fn push(contents: &Contents, target: &RepositoryRef, registries: &Registries) -> Result<Pushed, RepositoryError> {
+    let RepositoryRef::Oci { host, sub_path, plain_http } = target else {
+        return Err(RepositoryError::Unsupported {
+            what: target.to_string(),
+            reason: "only registries are pushed to".to_owned(),
+        });
+    };
+    let registry = registries.registry(host, *plain_http)?;
+    let limits = registries.shared.options.limits.clone();
+    let store = contents.clone().into_store(limits);
+    let mut push = Push {
+        registry: &registry,
+        store: &store,
+        sub_path,
+        pushed: Pushed::default(),
+        blobs: BTreeMap::new(),
+        manifests: BTreeSet::new(),
+    };
+    for entry in &contents.artifacts {
+        push.artifact(entry).await?;
+    }
+    Ok(push.pushed)
+}
+
+struct Push<'a> {
+    registry: &'a Registry,
+    store: &'a ContentStore,
+    sub_path: &'a str,
+    pushed: Pushed,
+    /// Where a blob is known to be, for mounts.
+    blobs: BTreeMap<Digest, Vec<String>>,
+    manifests: BTreeSet<(String, Digest)>,
+}
+
+impl Push<'_> {
+    async fn artifact(&mut self, entry: &IndexEntry) -> Result<(), RepositoryError> {
+        let repository =
+            if self.sub_path.is_empty() { entry.repository.clone() } else { format!("{}/{}", self.sub_path, entry.repository) };
+        let manifest = self.manifest(&repository, &entry.digest, &entry.media_type).await?;
+        if let Some(tag) = &entry.tag {
+            self.put(&repository, tag, &manifest).await?;
+        }
+        Ok(())
+    }
+
+    /// A manifest by digest, after everything that it names.
+    fn manifest<'a>(
+        &'a mut self,
+        repository: &'a str,
+        digest: &'a Digest,
+        media_type: &'a str,
+    ) -> BoxFuture<'a, Result<Manifest, RepositoryError>> {
+        async move {
+            let manifest = self.read(digest, media_type).await?;
+            let key = (repository.to_owned(), digest.clone());
+            if self.manifests.contains(&key) {
+                return Ok(manifest);
+            }
+            let what = format!("manifest {digest}");
+            for member in manifest.entries("manifests") {
+                let member_digest = entry_digest(member, &what)?;
+                if member_digest != *digest {
+                    self.manifest(repository, &member_digest, crate::repository::media_type(member)).await?;
+                }
+            }
+            for blob in manifest.document.get("config").into_iter().chain(manifest.entries("layers")) {
+                self.blob(repository, &entry_digest(blob, &what)?).await?;
+            }
+            self.put(repository, digest.as_str(), &manifest).await?;
+            self.manifests.insert(key);
+            Ok(manifest)
+        }
+        .boxed()
+    }
+
+    async fn read(&self, digest: &Digest, media_type: &str) -> Result<Manifest, RepositoryError> {
+        let bytes = self.store.read_blob(digest).await?;
+        Manifest::decode(bytes, digest.clone(), media_type, &format!("manifest {digest}"))
+    }
+
+    async fn put(&mut self, repository: &str, reference: &str, manifest: &Manifest) -> Result<(), RepositoryError> {
+        let what = format!("manifest {reference} of {repository}");
+        let url = self.registry.url(repository, &format!("manifests/{reference}"))?;
+        let mut request =
+            Request { method: Method::PUT, body: Some(manifest.bytes.clone()), ..Request::get(url, repository, &what) };
+        let content_type =
+            HeaderValue::from_str(manifest_type(manifest)).map_err(|error| RepositoryError::malformed(&what, error))?;
+        request.headers.insert("content-type", content_type);
+        self.registry.send(&request).await?;
+        self.pushed.manifests += 1;
+        Ok(())
+    }
+
+    async fn blob(&mut self, repository: &str, digest: &Digest) -> Result<(), RepositoryError> {
+        let places = self.blobs.entry(digest.clone()).or_default();
+        if places.iter().any(|place| place == repository) {
+            return Ok(());
+        }
+        let elsewhere = places.first().cloned();
+        places.push(repository.to_owned());
+        if self.exists(repository, digest).await? {
+            self.pushed.skipped += 1;
+            return Ok(());
+        }
+        let limits = &self.registry.shared.options.limits;
+        for attempt in 1..=limits.attempts.max(1) {
+            match self.upload(repository, digest, elsewhere.as_deref()).await {
+                Ok(true) => {
+                    self.pushed.skipped += 1;
+                    return Ok(());
+                }
+                Ok(false) => {
+                    self.pushed.blobs += 1;
+                    return Ok(());
+                }
+                Err(RepositoryError::Unavailable { .. }) if attempt < limits.attempts => tokio::time::sleep(limits.backoff).await,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn exists(&self, repository: &str, digest: &Digest) -> Result<bool, RepositoryError> {
+        let what = format!("blob {digest} of {repository}");
+        let url = self.registry.url(repository, &format!("blobs/{digest}"))?;
+        let request = Request { method: Method::HEAD, may_leave: true, ..Request::get(url, repository, &what) };
+        match self.registry.send(&request).await {
+            Ok(_) => Ok(true),
+            Err(RepositoryError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// `true` where the registry could take the blob over from another of its repositories.
+    async fn upload(&self, repository: &str, digest: &Digest, elsewhere: Option<&str>) -> Result<bool, RepositoryError> {
+        let what = format!("blob {digest} of {repository}");
+        let mut url = self.registry.url(repository, "blobs/uploads/")?;
+        if let Some(from) = elsewhere {
+            url.query_pairs_mut().append_pair("mount", digest.as_str()).append_pair("from", from);
+        }
+        let request = Request { method: Method::POST, body: Some(Bytes::new()), ..Request::get(url.clone(), repository, &what) };
+        let response = self.registry.send(&request).await?;
+        if response.status() == StatusCode::CREATED {
+            return Ok(true);
+        }
+        let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let mut target =
+            url.join(location).map_err(|_| RepositoryError::malformed(&what, "the registry's upload location is no URL"))?;
+        if target.origin() != self.registry.base.origin() {
+            return Err(RepositoryError::malformed(&what, "the registry wants the upload to go to another host"));
+        }
+        target.query_pairs_mut().append_pair("digest", digest.as_str());
+        self.registry.send_stream(target, repository, &what, self.body(digest).await?).await?;
+        Ok(false)
+    }
+
+    /// The blob's bytes, hashed on their way: what is not what it is called is not sent to its end.
+    async fn body(&self, digest: &Digest) -> Result<(Body, u64), RepositoryError> {
+        let payload = self.store.contents().blobs.get(digest);
+        let payload = payload.ok_or_else(|| RepositoryError::NotFound {
+            what: format!("blob {digest}"),
+            place: self.store.contents().place.clone(),
+        })?;
+        let (chunks, size) = open_payload(payload).await?;
+        let stream = crate::repository::BlobStream::checked(format!("blob {digest}"), Some(size), chunks, digest, size);
+        let chunks = futures::stream::try_unfold(stream, |mut stream| async move {
+            Ok::<_, RepositoryError>(stream.next().await?.map(|chunk| (chunk, stream)))
+        });
+        Ok((Body::wrap_stream(chunks), size))
+    }
+}
+
+fn manifest_type(manifest: &Manifest) -> &str {
+    let own = media_type(&manifest.document);
+    match (own, manifest.media_type.as_str()) {
+        ("", "") if manifest.is_index() => "application/vnd.oci.image.index.v1+json",
+        ("", "") => "application/vnd.oci.image.manifest.v1+json",
+        ("", given) => given,
+        (own, _) => own,
+    }
+}
+
+impl Registry {
+    /// Sends a body that cannot be sent twice. The login of the request before is used.
+    async fn send_stream(
+        &self,
+        url: url::Url,
+        repository: &str,
+        what: &str,
+        (body, size): (Body, u64),
+    ) -> Result<(), RepositoryError> {
+        let mut request = self
+            .shared
+            .http
+            .put(url)
+            .header("content-type", "application/octet-stream")
+            .header("content-length", size)
+            .body(body);
+        if let Some(header) = self.sessions.header(&format!("pull,push {repository}")).await {
+            request = request.header("authorization", header);
+        }
+        let response = request.send().await.map_err(|error| self.unavailable(what, 1, &chain(&error)))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        if status.is_server_error() {
+            return Err(self.unavailable(what, 1, &format!("it answered {status}")));
+        }
+        Err(RepositoryError::malformed(self.place_of(what), format!("the registry answered {status} to an upload")))
+    }
+}

@@ -1,0 +1,236 @@
+//! Registries that lie, stall, send us elsewhere, or are only busy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::digest::Digest;
+use crate::error::RepositoryError;
+use crate::image::ImageReference;
+use crate::repository::{ArtifactStore, Pointer};
+
+fn store(stub: &Stub, options: Options) -> Arc<dyn ArtifactStore> {
+    let mut options = options;
+    options.plain_http.insert(stub.host.clone());
+    let image = ImageReference::parse(&format!("{}/x", stub.host)).unwrap();
+    Registries::new(&options).unwrap().of_image(&image).unwrap()
+}
+
+async fn blob(store: &Arc<dyn ArtifactStore>, digest: &Digest) -> Result<bytes::Bytes, RepositoryError> {
+    store.blob("x", digest).await?.read(1 << 20).await
+}
+
+fn with_password(stub: &Stub) -> Options {
+    let mut options = offline();
+    options.credentials.insert(stub.host.clone(), Credential::Basic { user: "u".into(), password: "p".into() });
+    options
+}
+
+#[tokio::test]
+async fn a_blob_may_come_from_elsewhere_but_credentials_stay() {
+    let content = b"from another host";
+    let elsewhere = Stub::start(|_, _| http("200 OK", &[], content)).await;
+    let target = format!("http://{}/data", elsewhere.host);
+    let stub = Stub::start(move |seen, _| match seen.header("authorization") {
+        Some(_) => http("307 Temporary Redirect", &[("location", &target)], b""),
+        None => http("401 Unauthorized", &[("www-authenticate", "Basic realm=x")], b""),
+    })
+    .await;
+    let read = blob(&store(&stub, with_password(&stub)), &Digest::of(content)).await.unwrap();
+    assert_eq!(&read[..], content);
+    assert!(stub.seen().last().unwrap().header("authorization").is_some());
+    assert_eq!(elsewhere.seen().len(), 1);
+    assert!(elsewhere.seen()[0].header("authorization").is_none());
+}
+
+#[tokio::test]
+async fn with_a_mirror_and_for_manifests_no_redirect_leaves() {
+    let elsewhere = Stub::start(|_, _| http("200 OK", &[], b"{}")).await;
+    let target = format!("http://{}/data", elsewhere.host);
+    let stub = Stub::start(move |_, _| http("302 Found", &[("location", &target)], b"")).await;
+    let error = store(&stub, offline()).manifest("x", &Pointer::Tag("1".into())).await.unwrap_err();
+    assert!(error.to_string().contains("redirects to another host"), "{error}");
+    let mirrored = Options { mirror: Some(stub.host.clone()), ..offline() };
+    let error = blob(&store(&stub, mirrored), &Digest::of(b"x")).await.unwrap_err();
+    assert!(error.to_string().contains("redirects to another host"), "{error}");
+    assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn with_a_mirror_no_other_host_is_asked() {
+    let options = Options { mirror: Some("mirror.example/x".into()), ..offline() };
+    let image = ImageReference::parse("ghcr.io/a/b:1").unwrap();
+    let error = Registries::new(&options).unwrap().of_image(&image).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("mirror.example"), "{error}");
+}
+
+#[tokio::test]
+async fn other_bytes_are_refused_as_blob_and_as_manifest() {
+    let stub = Stub::start(|_, _| http("200 OK", &[("content-type", "text/html")], b"<html>please log in</html>")).await;
+    let store = store(&stub, offline());
+    let wanted = Digest::of(b"wanted");
+    let errors =
+        [blob(&store, &wanted).await.unwrap_err(), store.manifest("x", &Pointer::Digest(wanted.clone())).await.unwrap_err()];
+    for error in errors {
+        assert!(matches!(&error, RepositoryError::Digest { expected, .. } if *expected == wanted), "{error}");
+    }
+    let error = store.manifest("x", &Pointer::Tag("1".into())).await.unwrap_err();
+    assert!(matches!(error, RepositoryError::Malformed { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_not_what_the_registry_says_is_refused() {
+    let said = Digest::of(b"something else").to_string();
+    let stub = Stub::start(move |_, _| http("200 OK", &[("docker-content-digest", &said)], b"{}")).await;
+    let error = store(&stub, offline()).manifest("x", &Pointer::Tag("1".into())).await.unwrap_err();
+    assert!(matches!(error, RepositoryError::Digest { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn bodies_are_bounded_whatever_their_header_says() {
+    let huge = Stub::start(|_, _| b"HTTP/1.1 200 OK\r\ncontent-length: 2147483648\r\n\r\n{}".to_vec()).await;
+    let endless = Stub::start(|_, _| {
+        let mut answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec();
+        answer.resize(9 << 20, b' ');
+        answer
+    })
+    .await;
+    for stub in [&huge, &endless] {
+        let error = store(stub, offline()).manifest("x", &Pointer::Tag("1".into())).await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Limit { .. }), "{error}");
+        let error = blob(&store(stub, offline()), &Digest::of(b"x")).await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Limit { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn waits_as_long_as_it_is_told_to_and_tries_again() {
+    let stub = Stub::start(|_, count| match count {
+        1 => http("429 Too Many Requests", &[("retry-after", "0")], b""),
+        2 => http("503 Service Unavailable", &[], b""),
+        _ => http("200 OK", &[], b"content"),
+    })
+    .await;
+    assert_eq!(&blob(&store(&stub, offline()), &Digest::of(b"content")).await.unwrap()[..], b"content");
+    assert_eq!(stub.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn gives_up_after_its_attempts_and_says_so() {
+    let stub = Stub::start(|_, _| http("503 Service Unavailable", &[], b"")).await;
+    let error = blob(&store(&stub, offline()), &Digest::of(b"content")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(stub.seen().len(), 4);
+}
+
+#[tokio::test]
+async fn a_broken_download_goes_on_where_it_stopped() {
+    for knows_ranges in [true, false] {
+        let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+        let digest = Digest::of(&content);
+        let stub = Stub::start(move |seen, count| {
+            let all = content.clone();
+            if count == 1 {
+                let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", all.len()).into_bytes();
+                answer.extend_from_slice(&all[..60_000]);
+                return answer;
+            }
+            let range = seen.header("range").unwrap().to_owned();
+            let from: usize = range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap();
+            if knows_ranges {
+                let header = format!("bytes {from}-{}/{}", all.len() - 1, all.len());
+                http("206 Partial Content", &[("content-range", &header)], &all[from..])
+            } else {
+                http("200 OK", &[], &all)
+            }
+        })
+        .await;
+        assert_eq!(blob(&store(&stub, offline()), &digest).await.unwrap().len(), 100_000);
+        assert_eq!(stub.seen().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn gets_a_token_and_keeps_it_for_its_repository() {
+    let token_requests = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&token_requests);
+    let stub = Stub::start(move |seen, _| {
+        let host = seen.header("host").unwrap().to_owned();
+        if seen.path.starts_with("/token") {
+            counter.fetch_add(1, Ordering::SeqCst);
+            assert!(seen.header("authorization").unwrap().starts_with("Basic "));
+            assert!(seen.path.contains("service=s") && seen.path.contains("repository%3Ax%3Apull"), "{}", seen.path);
+            return http("200 OK", &[], br#"{"access_token": "t0ken"}"#);
+        }
+        match seen.header("authorization") {
+            Some("Bearer t0ken") => http("200 OK", &[], b"content"),
+            _ => {
+                let challenge = format!(r#"Bearer realm="http://{host}/token",service="s",scope="repository:x:pull""#);
+                http("401 Unauthorized", &[("www-authenticate", &challenge)], b"")
+            }
+        }
+    })
+    .await;
+    let store = store(&stub, with_password(&stub));
+    for _ in 0..3 {
+        blob(&store, &Digest::of(b"content")).await.unwrap();
+    }
+    assert_eq!(token_requests.load(Ordering::SeqCst), 1);
+    assert_eq!(stub.seen().len(), 5);
+}
+
+#[tokio::test]
+async fn a_registry_that_never_lets_us_in_is_not_asked_for_ever() {
+    let stub = Stub::start(|_, _| http("401 Unauthorized", &[("www-authenticate", "Basic realm=x")], b"")).await;
+    let error = blob(&store(&stub, with_password(&stub)), &Digest::of(b"x")).await.unwrap_err();
+    assert!(matches!(error, RepositoryError::Denied { .. }), "{error}");
+    assert!(stub.seen().len() <= 3);
+}
+
+#[tokio::test]
+async fn a_missing_helper_is_not_a_missing_component() {
+    let stub = Stub::start(|_, _| http("401 Unauthorized", &[("www-authenticate", "Basic realm=x")], b"")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    std::fs::write(&path, format!(r#"{{"credHelpers": {{"{}": "doesnotexist"}}}}"#, stub.host)).unwrap();
+    let options = Options { docker_config: Some(path), ..offline() };
+    let error = blob(&store(&stub, options), &Digest::of(b"x")).await.unwrap_err();
+    assert!(error.to_string().contains("docker-credential-doesnotexist"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Refused);
+}
+
+/// Pages of 100 with links, as in ocm#1468.
+#[tokio::test]
+async fn reads_all_pages_of_tags() {
+    let stub = Stub::start(|seen, _| {
+        let from: usize = seen.path.split("last=").nth(1).map_or(0, |text| text.parse().unwrap());
+        let tags: Vec<String> = (from..(from + 100).min(101)).map(|n| format!("\"1.{n}.0\"")).collect();
+        let body = format!(r#"{{"name": "x", "tags": [{}]}}"#, tags.join(","));
+        let link = format!("</v2/x/tags/list?n=100&last={}>; rel=\"next\"", from + 100);
+        let headers: &[(&str, &str)] = if from == 0 { &[("link", &link)] } else { &[] };
+        http("200 OK", headers, body.as_bytes())
+    })
+    .await;
+    assert_eq!(store(&stub, offline()).tags("x").await.unwrap().len(), 101);
+    assert_eq!(stub.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn pages_that_lead_elsewhere_or_nowhere_are_refused() {
+    for link in ["<http://127.0.0.1:1/v2/x/tags/list>; rel=\"next\"", "</v2/x/tags/list?n=1000>; rel=\"next\""] {
+        let stub = Stub::start(move |_, _| http("200 OK", &[("link", link)], br#"{"tags": ["1"]}"#)).await;
+        let error = store(&stub, offline()).tags("x").await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Malformed { .. }), "{error}");
+    }
+    let count = AtomicUsize::new(0);
+    let endless = Stub::start(move |_, _| {
+        let link = format!("</v2/x/tags/list?last={}>; rel=\"next\"", count.fetch_add(1, Ordering::SeqCst));
+        http("200 OK", &[("link", &link)], br#"{"tags": []}"#)
+    })
+    .await;
+    let mut options = offline();
+    options.limits.tags = 100;
+    let error = store(&endless, options).tags("x").await.unwrap_err();
+    assert!(matches!(error, RepositoryError::Limit { .. }), "{error}");
+}

@@ -1,0 +1,91 @@
+//! Which certificates are trusted: the system's authorities, the given ones, and a given certificate that a registry uses itself.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use x509_cert::der::Decode;
+
+use crate::error::ResolveError;
+
+/// A TLS configuration that trusts these certificates besides the system's.
+pub(super) fn configuration(extra: Vec<CertificateDer<'static>>) -> Result<ClientConfig, ResolveError> {
+    let refuse =
+        |error: Error| ResolveError::Option { option: "the certificate authorities".to_owned(), reason: error.to_string() };
+    let provider = Arc::new(ring::default_provider());
+    let authorities = authorities(&extra, &provider).map_err(refuse)?;
+    let verifier = Arc::new(Trust { authorities, given: extra });
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(refuse)?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+fn authorities(extra: &[CertificateDer<'static>], provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    let verifier = rustls_platform_verifier::Verifier::new_with_extra_roots(extra.iter().cloned(), Arc::clone(provider))?;
+    Ok(Arc::new(verifier))
+}
+
+/// What the authorities say; and where they say no, whether the registry shows exactly a certificate that was given. A self-signed
+/// certificate is often marked as an authority, which the check of chains refuses for a server.
+#[derive(Debug)]
+struct Trust {
+    authorities: Arc<dyn ServerCertVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let by_authority = self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        if by_authority.is_ok() || !self.given.iter().any(|given| given.as_ref() == end_entity.as_ref()) {
+            return by_authority;
+        }
+        verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+        check_time(end_entity, now)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
+
+fn check_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+    let read = x509_cert::Certificate::from_der(certificate.as_ref()).map_err(|_| CertificateError::BadEncoding)?;
+    let validity = read.tbs_certificate().validity();
+    let seconds = now.as_secs();
+    if seconds < validity.not_before.to_unix_duration().as_secs() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if seconds > validity.not_after.to_unix_duration().as_secs() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
+}
