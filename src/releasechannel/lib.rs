@@ -37,6 +37,6 @@ pub use image::ImageReference;
 pub use options::{Credential, Limits, Options, Verify};
 pub use registry::{Pushed, Registries, push};
 pub use repository::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
-pub use resolve::{Selection, platform_file, repository_from_spec, resolve};
+pub use resolve::{Selection, inspect, platform_file, repository_from_spec, resolve};
 pub use source::{RepositoryRef, SourceRef};
 pub use text::TextError;

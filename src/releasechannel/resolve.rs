@@ -32,9 +32,17 @@ pub struct Selection {
     pub select: BTreeMap<String, String>,
 }
 
-/// Resolves a source: finds the root's version, follows all references, proves every descriptor's bytes, reads the RGDs, the instance
-/// and the scenario, and writes down the lock. Nothing is written anywhere.
+/// Resolves a source for an installation: everything that [`inspect`] does, and the RGDs, instances and scenarios are read and proven.
 pub async fn resolve(source: &SourceRef, selection: &Selection, options: &Options) -> Result<Channel, ResolveError> {
+    let mut channel = inspect(source, selection, options).await?;
+    let documents = read_documents(&channel.closure, &channel.fetcher, &options.limits).await?;
+    Documents { rgds: channel.rgds, instances: channel.instances, scenarios: channel.scenarios } = documents;
+    Ok(channel)
+}
+
+/// Resolves a source for looking at it: finds the root's version, follows all references, proves every descriptor's bytes and writes down
+/// the lock. No resource is read, so that a channel whose documents are no RGDs can be listed too. Nothing is written anywhere.
+pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Options) -> Result<Channel, ResolveError> {
     let registries = Registries::new(options)?;
     let opened = open(source, &registries, options).await?;
     let selection = merged(selection, opened.platform.as_ref());
@@ -43,10 +51,9 @@ pub async fn resolve(source: &SourceRef, selection: &Selection, options: &Option
     let closure = Closure::walk(root.clone(), repositories, &selection.select, &options.limits).await?;
     let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
     let fetcher = Fetcher { registries, limits: options.limits.clone() };
-    let documents = read_documents(&closure, &fetcher, &options.limits).await?;
     let lock = lock_of(&root, &closure);
     let remarks = remarks(&root, &closure);
-    let Documents { rgds, instances, scenarios } = documents;
+    let (rgds, instances, scenarios) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Channel { lock, root, rgds, instances, scenarios, distribution, platform, remarks, closure, fetcher })
 }
 
@@ -332,3 +339,6 @@ fn remarks(root: &ComponentVersion, closure: &Closure) -> Vec<String> {
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
     path.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,3 +191,6 @@ fn check_count(count: usize, place: &str, limits: &Limits) -> Result<(), Reposit
 fn not_a_tar(place: &str, error: &std::io::Error) -> RepositoryError {
     RepositoryError::malformed(place, format!("reading the tar archive: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

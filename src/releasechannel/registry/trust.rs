@@ -8,6 +8,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls_platform_verifier::Verifier;
 use x509_cert::der::Decode;
 
 use crate::error::ResolveError;
@@ -17,23 +18,20 @@ pub(super) fn configuration(extra: Vec<CertificateDer<'static>>) -> Result<Clien
     let refuse =
         |error: Error| ResolveError::Option { option: "the certificate authorities".to_owned(), reason: error.to_string() };
     let provider = Arc::new(ring::default_provider());
-    let authorities = authorities(&extra, &provider).map_err(refuse)?;
-    let verifier = Arc::new(Trust { authorities, given: extra });
+    // A container without certificates has no authorities at all. It can still speak plain HTTP, and to what was given.
+    let authorities = Verifier::new_with_extra_roots(extra.iter().cloned(), Arc::clone(&provider)).ok();
+    let verifier = Arc::new(Trust { authorities, given: extra, provider: Arc::clone(&provider) });
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(refuse)?;
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
-}
-
-fn authorities(extra: &[CertificateDer<'static>], provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-    let verifier = rustls_platform_verifier::Verifier::new_with_extra_roots(extra.iter().cloned(), Arc::clone(provider))?;
-    Ok(Arc::new(verifier))
 }
 
 /// What the authorities say; and where they say no, whether the registry shows exactly a certificate that was given. A self-signed
 /// certificate is often marked as an authority, which the check of chains refuses for a server.
 #[derive(Debug)]
 struct Trust {
-    authorities: Arc<dyn ServerCertVerifier>,
+    authorities: Option<Verifier>,
     given: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for Trust {
@@ -45,7 +43,10 @@ impl ServerCertVerifier for Trust {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let by_authority = self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        let by_authority = match &self.authorities {
+            Some(authorities) => authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now),
+            None => Err(CertificateError::UnknownIssuer.into()),
+        };
         if by_authority.is_ok() || !self.given.iter().any(|given| given.as_ref() == end_entity.as_ref()) {
             return by_authority;
         }
@@ -60,7 +61,7 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities.verify_tls12_signature(message, certificate, signed)
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -69,11 +70,11 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities.verify_tls13_signature(message, certificate, signed)
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
