@@ -45,6 +45,13 @@ impl Activation {
         self
     }
 
+    /// Sets a variable to a value that JSON cannot hold.
+    #[cfg(test)]
+    pub(super) fn set_boxed(&mut self, name: &str, value: Boxed) {
+        let variable = Variable { value: Arc::default(), schema: None, converted: OnceLock::from(value) };
+        self.variables.insert(name.to_owned(), Arc::new(variable));
+    }
+
     /// Removes a variable: what reads it is pending.
     pub fn remove(&mut self, name: &str) {
         self.variables.remove(name);

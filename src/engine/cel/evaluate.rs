@@ -14,7 +14,7 @@ use super::{
     budget::{self, Limits},
     expression::Expression,
     library::opaque::Omit,
-    locate,
+    locate, stack,
     value::to_json,
 };
 
@@ -63,6 +63,22 @@ pub fn evaluate(expression: &Expression, activation: &Activation, limits: &Limit
 
 /// Computes an expression and hands its value to `read`.
 pub(super) fn evaluate_with<T>(
+    expression: &Expression,
+    activation: &Activation,
+    limits: Limits,
+    read: impl FnOnce(&dyn Val) -> Result<T, EvalError> + Send,
+) -> Result<T, EvalError>
+where
+    T: Send,
+{
+    let result = stack::roomy(expression.height(), || run(expression, activation, limits, read));
+    result.unwrap_or_else(|| {
+        let message = "there is no thread to evaluate the expression in".to_owned();
+        Err(EvalError { kind: ErrorKind::Failed, message, offset: None })
+    })
+}
+
+fn run<T>(
     expression: &Expression,
     activation: &Activation,
     limits: Limits,

@@ -13,6 +13,7 @@ use super::{
     environment::{Dialect, Environment},
     guard, lower,
     references::References,
+    stack,
 };
 
 /// A parsed expression; cheap to clone and to share.
@@ -28,6 +29,8 @@ struct Parsed {
     lowered: IdedExpr,
     references: References,
     environment: &'static Environment,
+    /// How deep a walk of the tree may go.
+    height: usize,
 }
 
 /// Why a text is not an expression, and where that was seen.
@@ -59,15 +62,28 @@ impl Expression {
     }
 
     pub(super) fn parse_in(source: &str, environment: &'static Environment) -> Result<Self, SyntaxError> {
-        guard::refuse(source).map_err(|(message, at)| SyntaxError::at_byte(source, at, message))?;
-        let (tree, places) = read(source)?;
+        let height = guard::height(source).map_err(|(message, at)| SyntaxError::at_byte(source, at, message))?;
+        let parsed = stack::roomy(height, || {
+            let (tree, places) = read(source)?;
+            Self::of_tree(source, height, tree, places, environment)
+        });
+        parsed.unwrap_or_else(|| Err(SyntaxError::at(source, 0, "there is no thread to parse the expression in".to_owned())))
+    }
+
+    pub(super) fn of_tree(
+        source: &str,
+        height: usize,
+        tree: IdedExpr,
+        places: SourceInfo,
+        environment: &'static Environment,
+    ) -> Result<Self, SyntaxError> {
         let lowered = lower::lower(&tree, environment).map_err(|error| {
             let offset = places.offset_for(error.id).map_or(0, |(start, _)| start as usize);
             SyntaxError::at(source, offset, error.message)
         })?;
         let offset = |id| places.offset_for(id).map_or(0, |(start, _)| start as usize);
         let references = References::of(&tree, environment, &offset);
-        Ok(Self(Arc::new(Parsed { source: source.to_owned(), tree, places, lowered, references, environment })))
+        Ok(Self(Arc::new(Parsed { source: source.to_owned(), tree, places, lowered, references, environment, height })))
     }
 
     /// The text it was parsed from.
@@ -82,6 +98,10 @@ impl Expression {
 
     pub(super) fn environment(&self) -> &'static Environment {
         self.0.environment
+    }
+
+    pub(super) fn height(&self) -> usize {
+        self.0.height
     }
 
     pub(super) fn tree(&self) -> &IdedExpr {
@@ -119,7 +139,7 @@ impl PartialEq for Expression {
 impl Eq for Expression {}
 
 /// The generated parser is not ours: a panic in it is an error about this text, not the end of the process.
-fn read(source: &str) -> Result<(IdedExpr, SourceInfo), SyntaxError> {
+pub(super) fn read(source: &str) -> Result<(IdedExpr, SourceInfo), SyntaxError> {
     let parser =
         cel::Env::default().parser().enable_optional_syntax(true).enable_ident_escape_syntax(true).error_recovery_limit(4);
     std::panic::catch_unwind(AssertUnwindSafe(|| parser.parse_with_source_info(source)))

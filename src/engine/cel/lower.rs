@@ -115,7 +115,11 @@ impl Lower<'_> {
             if let Some(full) = full {
                 // By its full name, so that a variable called `json` does not hide `json.marshal`.
                 args = args.into_iter().map(|argument| self.weighed(&full, argument)).collect();
-                return Ok(call(id, self.environment.replacement(&full), args));
+                return match full.as_str() {
+                    "math.greatest" => extreme(id, "math.@max", args),
+                    "math.least" => extreme(id, "math.@min", args),
+                    _ => Ok(call(id, self.environment.replacement(&full), args)),
+                };
             }
             target = Some(self.weighed(name, self.expr(receiver)?));
         }
@@ -214,6 +218,15 @@ impl Lower<'_> {
         let fields = node(argument.id, Expr::Map(MapExpr { entries: entries.into_iter().map(|(_, entry)| entry).collect() }));
         let target = Some(Box::new(self.target(id, written)?));
         Ok(node(id, Expr::Call(CallExpr { func_name: written.func_name.clone(), target, args: vec![fields] })))
+    }
+}
+
+/// The greatest or least of several numbers: of two by themselves, of more as a list.
+fn extreme(id: u64, function: &str, args: Vec<IdedExpr>) -> Lowered {
+    match args.len() {
+        0 => fail(id, "requires at least one argument"),
+        1 | 2 => Ok(call(id, function, args)),
+        _ => Ok(call(id, function, vec![node(id, Expr::List(ListExpr::new(args)))])),
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod activation;
 mod budget;
+mod check;
 mod environment;
 mod evaluate;
 mod expression;
@@ -20,11 +21,13 @@ mod lower;
 mod macros;
 mod references;
 mod signature;
+mod stack;
 mod types;
 mod value;
 
 pub use activation::Activation;
 pub use budget::Limits;
+pub use check::{CheckError, Scope, check, fits};
 pub use environment::{Dialect, is_function, is_type_name};
 pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate};
 pub use expression::{Expression, SyntaxError};

@@ -91,7 +91,7 @@ fn from_text(text: &str, schema: Option<&Schema>) -> Boxed {
 }
 
 /// A text converted by the interpreter's own function.
-fn converted(function: &str, text: String) -> Option<Boxed> {
+pub(super) fn converted(function: &str, text: String) -> Option<Boxed> {
     let arguments = vec![CowVal::owned(CelString::from(text))];
     let convert = Environment::kro().interpreter().find_overload(function, &arguments)?;
     Some(convert(arguments).ok()?.into_owned())

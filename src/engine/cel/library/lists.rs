@@ -43,18 +43,19 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// Of an empty list the first overload is taken, so `int` stands first, as with Kubernetes.
 pub(super) fn kubernetes() -> Vec<Entry> {
     vec![
         ours("indexOf", &["list(<A>).indexOf(<A>) -> int"], index_of),
         ours(
             "isSorted",
             &[
+                "list(int).isSorted() -> bool",
                 "list(bool).isSorted() -> bool",
                 "list(bytes).isSorted() -> bool",
                 "list(double).isSorted() -> bool",
                 "list(google.protobuf.Duration).isSorted() -> bool",
                 "list(google.protobuf.Timestamp).isSorted() -> bool",
-                "list(int).isSorted() -> bool",
                 "list(string).isSorted() -> bool",
                 "list(uint).isSorted() -> bool",
             ],
@@ -64,12 +65,12 @@ pub(super) fn kubernetes() -> Vec<Entry> {
         ours(
             "max",
             &[
+                "list(int).max() -> int",
                 "list(bool).max() -> bool",
                 "list(bytes).max() -> bytes",
                 "list(double).max() -> double",
                 "list(google.protobuf.Duration).max() -> google.protobuf.Duration",
                 "list(google.protobuf.Timestamp).max() -> google.protobuf.Timestamp",
-                "list(int).max() -> int",
                 "list(string).max() -> string",
                 "list(uint).max() -> uint",
             ],
@@ -78,12 +79,12 @@ pub(super) fn kubernetes() -> Vec<Entry> {
         ours(
             "min",
             &[
+                "list(int).min() -> int",
                 "list(bool).min() -> bool",
                 "list(bytes).min() -> bytes",
                 "list(double).min() -> double",
                 "list(google.protobuf.Duration).min() -> google.protobuf.Duration",
                 "list(google.protobuf.Timestamp).min() -> google.protobuf.Timestamp",
-                "list(int).min() -> int",
                 "list(string).min() -> string",
                 "list(uint).min() -> uint",
             ],
@@ -92,9 +93,9 @@ pub(super) fn kubernetes() -> Vec<Entry> {
         ours(
             "sum",
             &[
+                "list(int).sum() -> int",
                 "list(double).sum() -> double",
                 "list(google.protobuf.Duration).sum() -> google.protobuf.Duration",
-                "list(int).sum() -> int",
                 "list(uint).sum() -> uint",
             ],
             sum,

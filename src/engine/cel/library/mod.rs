@@ -6,6 +6,7 @@ pub(super) mod arguments;
 mod json;
 mod kro_lists;
 mod lists;
+mod math;
 mod md5;
 mod merge;
 mod net;
@@ -76,6 +77,7 @@ pub(super) fn kro() -> Vec<Entry> {
 /// The delivery controllers' environment.
 pub(super) fn delivery() -> Vec<Entry> {
     let mut entries = common();
+    entries.extend(math::entries());
     entries.extend(sets::entries());
     entries.extend(oci::entries());
     entries

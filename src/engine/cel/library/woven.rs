@@ -40,7 +40,7 @@ pub(crate) fn size(value: &dyn Val) -> u64 {
     } else if let Some(optional) = value.downcast_ref::<CelOptional>() {
         optional.option().map_or(1, size)
     } else {
-        weight(value)
+        1 + weight(value)
     }
 }
 

@@ -4,6 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+mod bounds;
+mod checks;
+mod conformance;
+mod corpus;
+mod evaluation;
 mod vectors;
 
 /// Where recorded data is; `None`, after saying so, where there is none.

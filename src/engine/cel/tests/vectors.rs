@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{data, same};
-use crate::cel::{Activation, ErrorKind, Evaluated, Expression, Limits, evaluate};
+use crate::cel::{Activation, CheckError, ErrorKind, Evaluated, Expression, Limits, Scope, Type, check, evaluate};
 
 /// Where ours is not kro's, and why.
 const EXCEPTIONS: &[(u64, &str)] =
@@ -50,13 +50,22 @@ fn agrees(input: &Value, output: &Value) -> Result<(), String> {
         Err(error) => return Err(format!("parse: {error}")),
     };
     let mut activation = Activation::new();
+    let mut scope = Scope::new().with("runtime", Type::Opaque("kro.run.Runtime".into()));
     for (name, value) in input["vars"].as_object().unwrap() {
         activation.set(name, value.clone(), None);
+        scope.set(name, Type::Dyn);
+    }
+    let checked = check(&expression, &scope);
+    if output["phase"] == "check" {
+        return check_errors_agree(checked, output);
+    }
+    match checked {
+        Ok(of) if output["type"] == of.to_string() => {}
+        other => return Err(format!("type {other:?} is not {}", output["type"])),
     }
     let result = evaluate(&expression, &activation, &Limits::default());
     match (output["phase"].as_str(), result) {
         (Some("parse"), _) => Err("parsed".to_owned()),
-        (Some("check"), _) => Ok(()),
         (None, Ok(Evaluated::Omit)) if output["celType"] == "kro.omit" => Ok(()),
         (None, Ok(Evaluated::Value(value))) if same(&value, &output["value"]) => Ok(()),
         (Some("eval" | "convert"), Err(error)) => {
@@ -72,6 +81,15 @@ fn agrees(input: &Value, output: &Value) -> Result<(), String> {
         }
         (_, result) => Err(format!("{result:?} is not {output}")),
     }
+}
+
+/// The same mistakes in the same places and in kro's words.
+fn check_errors_agree(checked: Result<Type, Vec<CheckError>>, output: &Value) -> Result<(), String> {
+    let expected: Vec<&str> = output["error"].as_str().unwrap().lines().filter(|line| line.starts_with("ERROR")).collect();
+    let Err(errors) = checked else { return Err(format!("accepted: {expected:?}")) };
+    let ours: Vec<String> =
+        errors.iter().map(|error| format!("ERROR: <input>:1:{}: {}", error.offset + 1, error.message)).collect();
+    if ours == expected { Ok(()) } else { Err(format!("{ours:?} is not {expected:?}")) }
 }
 
 fn parse_error_agrees(error: &crate::cel::SyntaxError, output: &Value) -> Result<(), String> {

@@ -1,0 +1,72 @@
+//! Format strings that are literals are checked with their arguments.
+
+use cel::common::ast::{CallExpr, Expr, ListExpr, LiteralValue};
+
+use super::Checker;
+use crate::cel::types::Type;
+
+impl Checker<'_> {
+    /// The type of the arguments of `'…'.format([…])`. Where both are literals, the clauses are checked with what they print.
+    pub(super) fn format(&mut self, id: u64, call: &CallExpr, list: &ListExpr) -> Type {
+        let elements = self.elements_of(list);
+        if let Some(Expr::Literal(LiteralValue::String(text))) = call.target.as_deref().map(|target| &target.expr) {
+            let message = match clauses(text.inner()) {
+                Ok(clauses) => return self.printed(id, &clauses, list, elements),
+                Err(message) => message,
+            };
+            self.error(id, message, None);
+        }
+        self.list_of(&elements)
+    }
+
+    fn printed(&mut self, id: u64, clauses: &[char], list: &ListExpr, elements: Vec<Type>) -> Type {
+        for (index, clause) in clauses.iter().enumerate() {
+            let Some(of) = elements.get(index) else {
+                self.error(id, format!("error during formatting: index {index} out of range"), None);
+                break;
+            };
+            let of = self.unifier.resolved(of);
+            if let Some(message) = mismatch(*clause, &of) {
+                self.error(list.elements[index].id, format!("error during formatting: {message}, was given {of}"), None);
+            }
+        }
+        self.list_of(&elements)
+    }
+}
+
+/// The letters of the clauses, in order.
+fn clauses(text: &str) -> Result<Vec<char>, String> {
+    let mut found = Vec::new();
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        if letter != '%' || rest.next_if_eq(&'%').is_some() {
+            continue;
+        }
+        if rest.next_if_eq(&'.').is_some() {
+            while rest.next_if(char::is_ascii_digit).is_some() {}
+        }
+        match rest.next() {
+            None => return Err("unexpected end of string".to_owned()),
+            Some(clause) if "sdfeboxX".contains(clause) => found.push(clause),
+            Some(other) => return Err(format!("could not parse formatting clause: unrecognized formatting clause \"{other}\"")),
+        }
+    }
+    Ok(found)
+}
+
+fn mismatch(clause: char, of: &Type) -> Option<&'static str> {
+    let number = matches!(of, Type::Int | Type::Uint | Type::Double);
+    let whole = matches!(of, Type::Int | Type::Uint);
+    let (fits, message) = match clause {
+        'd' => (number, "decimal clause can only be used on ints, uints, and doubles"),
+        'f' => (number, "fixed-point clause can only be used on ints, uints, and doubles"),
+        'e' => (number, "scientific clause can only be used on ints, uints, and doubles"),
+        'b' => (whole || *of == Type::Bool, "only ints, uints, and bools can be formatted as binary"),
+        'o' => (whole, "octal clause can only be used on ints and uints"),
+        'x' | 'X' => {
+            (whole || matches!(of, Type::String | Type::Bytes), "only ints, uints, bytes, and strings can be formatted as hex")
+        }
+        _ => (true, ""),
+    };
+    (!fits && *of != Type::Dyn).then_some(message)
+}

@@ -1,0 +1,173 @@
+//! Values, pending data, references.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    cel::{
+        Activation, Dialect, ErrorKind, Evaluated, Expression, Limits, Scope, Type, check, evaluate, is_function, is_type_name,
+    },
+    schema::Schema,
+};
+
+fn activation() -> Activation {
+    Activation::new().with(
+        "schema",
+        json!({"spec": {"list": [{"name": "a"}, {"nom": "b"}], "map": {"x": {"y": 1}}, "in": 1, "a.b": 2, "my-field": "f", "none": null}}),
+        None,
+    )
+}
+
+fn value(source: &str) -> Result<Value, ErrorKind> {
+    let expression = Expression::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    match evaluate(&expression, &activation(), &Limits::default()) {
+        Ok(Evaluated::Value(value)) => Ok(value),
+        Ok(Evaluated::Omit) => Ok(json!("omitted")),
+        Err(error) => Err(error.kind),
+    }
+}
+
+#[test]
+fn pending_names_what_is_missing() {
+    for (source, path) in [
+        ("schema.spec.nope", "schema.spec.nope"),
+        ("'a-' + schema.spec.nope.deep", "schema.spec.nope"),
+        ("deployment.status.replicas", "deployment"),
+        ("schema.spec.list[5].name", "schema.spec.list[5]"),
+        ("schema.spec.map['z']", "schema.spec.map.z"),
+        ("schema.spec.map['z.w']", "schema.spec.map[\"z.w\"]"),
+        ("schema.spec.list.map(i, i.name)", "schema.spec.list[1].name"),
+        ("schema.spec.list.transformList(i, v, v.name)", "schema.spec.list[1].name"),
+        ("schema.spec.list.all(i, i.name != '')", "schema.spec.list[1].name"),
+        ("schema.spec.list.filter(i, i.name != '').size()", "schema.spec.list[1].name"),
+        ("cel.bind(m, schema.spec.map, m.gone)", "schema.spec.map.gone"),
+        ("true ? schema.spec.gone : 1", "schema.spec.gone"),
+        ("json.marshal({'a': schema.spec.gone})", "schema.spec.gone"),
+        ("string(schema.spec.gone)", "schema.spec.gone"),
+        ("schema.spec.my__dash__thing", "schema.spec.my__dash__thing"),
+    ] {
+        assert_eq!(value(source), Err(ErrorKind::Pending { path: path.to_owned() }), "{source}");
+    }
+}
+
+#[test]
+fn mistakes_are_not_pending() {
+    for source in ["1 / 0", "schema.spec + 1", "int('x')", "schema.spec.map.x.y.z", "b'a'", "{1: 2}", "duration('x')"] {
+        assert_eq!(value(source), Err(ErrorKind::Failed), "{source}");
+    }
+    let expression = Expression::parse("1 + [1, 2].map(x, x / 0)[0]").unwrap();
+    assert_eq!(evaluate(&expression, &activation(), &Limits::default()).unwrap_err().offset, Some(20));
+}
+
+#[test]
+fn computes_values() {
+    for (source, expected) in [
+        ("schema.spec.my__dash__field", json!("f")),
+        ("schema.spec.a__dot__b", json!(2)),
+        ("schema.spec.__in__", json!(1)),
+        ("has(schema.spec.my__dash__field) && !has(schema.spec.my__dash__nope)", json!(true)),
+        ("schema.spec.?my__dash__nope.orValue('d')", json!("d")),
+        ("schema.spec.`my-field`", json!("f")),
+        ("{'a': 1, 'b': omit(), 'c': [omit(), 2]}", json!({"a": 1, "c": [2]})),
+        ("omit()", json!("omitted")),
+        ("{'z': 1, 'a': 2, 'm': 3}.map(k, k)", json!(["a", "m", "z"])),
+        ("{'b': [3, 1], 'a': [2]}.transformList(k, v, v.map(x, k + string(x)))", json!([["a2"], ["b3", "b1"]])),
+        ("[[1, 2], [3]].map(o, o.map(i, i * o.size()))", json!([[2, 4], [3]])),
+        ("[1, 2, 3].transformMap(i, v, v > 1, v)[1]", json!(2)),
+        ("{'a': 1}.exists(k, v, [5].exists(i, w, w == 5 && v == 1))", json!(true)),
+        ("['b', 'a'].sortBy(x, x)", json!(["a", "b"])),
+        ("cel.bind(json, {'marshal': 1}, json.marshal(1))", json!("1")),
+        ("'é'.size()", json!(1)),
+        ("2.0", json!(2)),
+        ("timestamp('2024-01-02T03:04:05.678+01:00')", json!("2024-01-02T02:04:05Z")),
+        ("'a.b'.matches('^a[.]b$')", json!(true)),
+        ("string(1.0) + string(1e6) + string(ip('::1'))", json!("11e+06::1")),
+    ] {
+        assert_eq!(value(source), Ok(expected), "{source}");
+    }
+}
+
+#[test]
+fn reading_follows_the_schema() {
+    let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
+        "data": {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+        "at": {"type": "string", "format": "date-time"},
+        "day": {"type": "string", "format": "date"},
+        "wait": {"type": "string", "format": "duration"},
+        "count": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "gone": {"type": "string"},
+        "map": {"type": "object", "additionalProperties": {"type": "string", "nullable": true}},
+    }}))
+    .unwrap();
+    let object = json!({"data": {"k": "aGk=", "bad": "!"}, "at": "2024-01-02T03:04:05Z", "day": "2024-01-02", "wait": "90s", "count": 2.0, "ratio": 3, "gone": null, "map": {"x": null}});
+    let activation = Activation::new().with("o", object, Some(Arc::new(schema)));
+    for (source, expected) in [
+        ("string(o.data.k)", json!("hi")),
+        ("o.at.getFullYear()", json!(2024)),
+        ("o.day.getMonth()", json!(0)),
+        ("o.wait + duration('30s')", json!("2m0s")),
+        ("o.count + 1", json!(3)),
+        ("o.ratio + 0.5", json!(3.5)),
+        ("has(o.gone)", json!(false)),
+        ("o.map.x == null", json!(true)),
+    ] {
+        let found = evaluate(&Expression::parse(source).unwrap(), &activation, &Limits::default());
+        assert_eq!(found, Ok(Evaluated::Value(expected)), "{source}");
+    }
+    let broken = evaluate(&Expression::parse("o.data.bad").unwrap(), &activation, &Limits::default()).unwrap_err();
+    assert_eq!((broken.kind, broken.message.as_str()), (ErrorKind::Failed, "invalid data, expected byte, got \"!\""));
+}
+
+#[test]
+fn references_leave_out_what_macros_bind() {
+    let expression = Expression::parse(
+        "a.spec.items.map(i, i.x + b.y).filter(c, c != d['k'].z) == cel.bind(e, f.g, e + e) && json.marshal(h[0]).size() > nope(j.?k.l) && has(m.n.o) && p[q.r].s",
+    )
+    .unwrap();
+    let found = expression.references();
+    let roots: Vec<&str> = found.identifiers.keys().map(String::as_str).collect();
+    assert_eq!(roots, ["a", "b", "d", "f", "h", "j", "m", "p", "q"]);
+    assert_eq!(found.functions.iter().map(String::as_str).collect::<Vec<_>>(), ["json.marshal", "size"]);
+    assert_eq!(found.unknown_functions.keys().map(String::as_str).collect::<Vec<_>>(), ["nope"]);
+    let paths: Vec<String> = found.paths.iter().map(|path| path.join(".")).collect();
+    assert_eq!(paths, ["a.spec.items", "b.y", "d.k.z", "f.g", "h.[0]", "j.k.l", "m.n.o", "p", "q.r"]);
+    assert_eq!(found.identifiers["b"], 26);
+    assert!(is_function("json.marshal") && !is_function("nope") && is_type_name("string") && !is_type_name("schema"));
+}
+
+#[test]
+fn delivery_takes_images_apart() {
+    let resource = json!({"access": {"type": "ociArtifact", "imageReference": "ghcr.io/org/app:v1@sha256:abc"}});
+    let activation = Activation::new().with("resource", resource, None);
+    let scope = Scope::new().with("resource", Type::Dyn);
+    for (source, expected) in [
+        ("resource.access.toOCI().registry", "ghcr.io"),
+        ("resource.access.toOCI().repository", "org/app"),
+        ("resource.access.imageReference.toOCI().tag", "v1"),
+        ("resource.access.toOCI().digest", "sha256:abc"),
+    ] {
+        let expression = Expression::parse_as(source, Dialect::Delivery).unwrap();
+        assert_eq!(check(&expression, &scope), Ok(Type::String), "{source}");
+        assert_eq!(evaluate(&expression, &activation, &Limits::default()), Ok(Evaluated::Value(json!(expected))), "{source}");
+    }
+    let kro = Expression::parse("resource.access.toOCI()").unwrap();
+    assert!(check(&kro, &scope).is_err(), "kro has no such function");
+}
+
+#[test]
+fn conditions_of_authors() {
+    let runtime = json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "AllReady", "message": "m"}]}});
+    let child = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let activation = activation().with("runtime", runtime, None).with("child", child, None);
+    for (source, expected) in [
+        ("runtime.condition(schema, 'Ready').reason", json!("AllReady")),
+        ("runtime.condition(child, 'Ready').status", json!("False")),
+        ("runtime.condition(child, 'Other')", json!({"type": "", "status": "", "reason": "", "message": ""})),
+        ("runtime.newCondition({type: 'A', status: 'True'}).status", json!("True")),
+    ] {
+        let found = evaluate(&Expression::parse(source).unwrap(), &activation, &Limits::default());
+        assert_eq!(found, Ok(Evaluated::Value(expected)), "{source}");
+    }
+}
