@@ -2,7 +2,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::corpus::json_lines;
+use crate::{
+    corpus::{data, json_lines},
+    yaml::documents_with_duplicates,
+};
 
 fn map(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
@@ -49,6 +52,100 @@ fn show_03_simpleschema() {
         }
     }
     println!("SHOW 03 simpleschema {equal}/{}", outputs.len());
+}
+
+/// What kro says when a schema cannot be built.
+const KROS_PREFIX: &str = "failed to build OpenAPI schema for instance: ";
+
+/// kro's message for a line of the verdicts, as far as it is about the schema.
+fn schema_error(verdict: &Value) -> Option<&str> {
+    let messages = verdict["conditions"].as_array().into_iter().flatten().filter_map(|condition| condition["message"].as_str());
+    messages.into_iter().find_map(|message| message.split_once(KROS_PREFIX)).map(|(_, error)| error)
+}
+
+#[test]
+fn show_03_corpus_schemas() {
+    let (mut accepted, mut rejected, mut all) = (0, 0, 0);
+    for verdict in json_lines("kro/verdicts.jsonl") {
+        let path = verdict["path"].as_str().unwrap();
+        let Some(file) = data(&format!("kro/{path}")) else { continue };
+        let Ok(documents) = documents_with_duplicates(&std::fs::read_to_string(file).unwrap()) else { continue };
+        let rgds =
+            documents.into_iter().map(|document| document.value).filter(|value| value["kind"] == "ResourceGraphDefinition");
+        for rgd in rgds.filter(|rgd| rgd["metadata"]["name"] == verdict["name"]) {
+            let schema = &rgd["spec"]["schema"];
+            let found = build(&map(&schema["spec"]), &map(&schema["types"]))
+                .map_err(|errors| errors.iter().map(kros_text).collect::<Vec<_>>());
+            match (schema_error(&verdict), verdict["verdict"].as_str()) {
+                (Some(error), _) => {
+                    assert!(found.clone().is_err_and(|ours| ours.iter().any(|text| text == error)), "{path}: {error} {found:?}");
+                    rejected += 1;
+                }
+                (None, Some("accepted")) => {
+                    assert!(found.is_ok(), "{path}: {found:?}");
+                    accepted += 1;
+                }
+                // Refused for something else, so kro's opinion of the schema is not known.
+                _ => continue,
+            }
+            all += 1;
+        }
+    }
+    println!(
+        "SHOW 03 corpus-schemas {}/{all} ({accepted} accepted, {rejected} rejected for the same cause)",
+        accepted + rejected
+    );
+}
+
+/// All messages in a recorded probe.
+fn messages(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, value)| match value.as_str() {
+                Some(text) if name == "message" => vec![text],
+                _ => messages(value),
+            })
+            .collect(),
+        Value::Array(elements) => elements.iter().flat_map(messages).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Two of kro's texts cannot be the same: the start of a cycle, which is random there, and the words of Go's regex parser.
+fn stable(error: &str) -> &str {
+    let error = error.split("in type").next().unwrap_or_default();
+    error.split("regexp:").next().unwrap_or_default()
+}
+
+#[test]
+fn show_03_schema_probes() {
+    let Some(folder) = data("kro/probes") else { return };
+    let (mut agree, mut all) = (0, 0);
+    for entry in std::fs::read_dir(folder.join("inputs")).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        if !stem.starts_with('s') {
+            continue;
+        }
+        let text = std::fs::read_to_string(folder.join("out").join(format!("{stem}.json"))).unwrap();
+        let out: Value = serde_json::from_str(&text).unwrap();
+        let rgd = documents_with_duplicates(&std::fs::read_to_string(&path).unwrap()).unwrap().remove(0).value;
+        let schema = &rgd["spec"]["schema"];
+        let ours = match build(&map(&schema["spec"]), &map(&schema["types"])) {
+            Ok(_) => Vec::new(),
+            Err(errors) => errors.iter().map(kros_text).collect(),
+        };
+        let kros = messages(&out).into_iter().find_map(|message| Some(message.split_once(KROS_PREFIX)?.1));
+        let refused_late = messages(&out).into_iter().any(|message| message.contains("failed to create CRD"));
+        all += 1;
+        match kros {
+            Some(error) => assert!(ours.iter().any(|text| stable(text) == stable(error)), "{stem}: {error} {ours:?}"),
+            None => assert_eq!(!ours.is_empty(), refused_late, "{stem}: {ours:?}"),
+        }
+        agree += 1;
+    }
+    println!("SHOW 03 schema-probes {agree}/{all}");
 }
 
 #[test]

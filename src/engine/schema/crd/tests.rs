@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{
     corpus::data,
-    schema::{Schema, validate_object},
+    schema::{Schema, apply_object_defaults, prune_object, validate_object},
     simpleschema, yaml,
 };
 
@@ -95,6 +95,65 @@ fn show_03_crds() {
     }
     println!("SHOW 03 crds {equal}/{all} (no source for {})", kept_back.join(", "));
     assert!(equal * 10 >= all * 9, "too few sources: {kept_back:?}");
+}
+
+/// All YAML files below a folder.
+fn yaml_files(folder: PathBuf) -> Vec<PathBuf> {
+    let (mut open, mut found) = (vec![folder], Vec::new());
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn published_crds_are_read() {
+    let folders = ["openmcp", "kro/crds", "kro/cases", "krop", "kcp/crds"].map(data);
+    let (mut crds, mut count) = (0, 0);
+    for file in folders.into_iter().flatten().flat_map(yaml_files) {
+        // Some files in the corpus are templates and no YAML.
+        let Ok(documents) = yaml::documents(&std::fs::read_to_string(&file).unwrap()) else { continue };
+        let objects = documents.into_iter().filter_map(|document| Object::from_value(document.value));
+        for crd in objects.filter(|object| object.0.get("kind") == Some(&json!("CustomResourceDefinition"))) {
+            let kinds = kinds(&crd).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert!(kinds.iter().all(|kind| kind.schema.field("metadata").is_some()));
+            crds += 1;
+            count += kinds.len();
+        }
+    }
+    println!("{count} kinds of {crds} published CRDs");
+}
+
+/// What kro's API server stored is right by our reading of the same CRD.
+#[test]
+fn recorded_instances_are_valid() {
+    let Some(folder) = data("kro/golden-instances") else { return };
+    let mut valid = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let golden: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let Some(crd) = data(&format!("kro/golden-crds/{stem}.json")) else { continue };
+        let crd: Value = serde_json::from_str(&std::fs::read_to_string(crd).unwrap()).unwrap();
+        let schema: Schema = serde_json::from_value(crd["versions"][0]["schema"]["openAPIV3Schema"].clone()).unwrap();
+        let (Some(mut input), Some(stored)) =
+            (Object::from_value(golden["input"].clone()), Object::from_value(golden["instance"].clone()))
+        else {
+            continue;
+        };
+        prune_object(&mut input, &schema);
+        apply_object_defaults(&mut input, &schema);
+        assert_eq!(input.0.get("spec"), stored.0.get("spec"), "{stem}");
+        let findings = validate_object(&input, &schema);
+        assert!(findings.is_empty(), "{stem}: {findings:?}");
+        valid += 1;
+    }
+    println!("{valid} recorded instances pruned, defaulted and valid as the API server had them");
 }
 
 fn rgd_schema(extra: &Value) -> plinth_api::rgd::RgdSchema {
