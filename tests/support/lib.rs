@@ -8,6 +8,7 @@
 pub mod api_server;
 pub mod audit;
 pub mod certificates;
+pub mod ctf;
 pub mod process;
 pub mod programs;
 pub mod proxy;
@@ -17,7 +18,8 @@ pub mod stand_in;
 
 pub use api_server::{ApiServer, Identity};
 pub use audit::{AuditEvent, AuditLog};
-pub use process::StartError;
+pub use ctf::Ctf;
+pub use process::{Process, StartError};
 pub use proxy::Proxy;
 pub use registry::{Registry, RegistryOptions};
 pub use scenario::Scenario;

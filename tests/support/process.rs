@@ -141,6 +141,11 @@ impl Process {
         Err(self.not_ready(&format!("was not ready within {} s", limit.as_secs())))
     }
 
+    /// The exit code once it has ended: the shell's, so 128 and the number for a signal. `None` while it runs.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.shell.try_wait().ok().flatten().and_then(|status| status.code())
+    }
+
     fn not_ready(&self, what: &str) -> StartError {
         StartError::NotReady { program: self.program.clone(), what: what.to_owned(), log: tail(&self.log) }
     }

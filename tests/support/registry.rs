@@ -69,6 +69,28 @@ impl Registry {
         &self.options
     }
 
+    /// An HTTP client that trusts it.
+    ///
+    /// # Panics
+    /// Where the authority's file, written by this registry, cannot be read.
+    pub fn client(&self) -> reqwest::Client {
+        crate::use_ring();
+        let mut builder = reqwest::Client::builder().no_proxy();
+        if self.options.tls {
+            let pem = fs::read(self.ca()).expect("the registry's own folder is readable");
+            builder = builder.tls_certs_only([reqwest::Certificate::from_pem(&pem).expect("we wrote this PEM")]);
+        }
+        builder.build().expect("ring is the TLS provider")
+    }
+
+    /// The request with the registry's login, where it asks for one.
+    pub fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.options.login {
+            Some((user, password)) => request.basic_auth(user, Some(password)),
+            None => request,
+        }
+    }
+
     /// A folder for `DOCKER_CONFIG` whose `config.json` holds the login in base64, as `docker login` writes it.
     ///
     /// # Panics

@@ -84,6 +84,7 @@ fn an_early_end_is_told_with_the_log() {
     let error = process.wait_until(Duration::from_secs(10), || false).unwrap_err();
     assert!(error.to_string().contains("ended before it was ready"), "{error}");
     assert!(error.to_string().contains("no such flag"), "{error}");
+    assert_eq!(process.exit_code(), Some(3));
 }
 
 #[test]

@@ -1,16 +1,8 @@
 use super::*;
 
 async fn status(registry: &Registry, login: bool) -> u16 {
-    crate::use_ring();
-    let mut builder = reqwest::Client::builder().no_proxy();
-    if registry.options().tls {
-        let pem = fs::read(registry.ca()).unwrap();
-        builder = builder.tls_certs_only([reqwest::Certificate::from_pem(&pem).unwrap()]);
-    }
-    let mut request = builder.build().unwrap().get(format!("{}/v2/", registry.url()));
-    if login {
-        request = request.basic_auth("ann", Some("secret"));
-    }
+    let request = registry.client().get(format!("{}/v2/", registry.url()));
+    let request = if login { registry.authorized(request) } else { request };
     request.send().await.unwrap().status().as_u16()
 }
 
