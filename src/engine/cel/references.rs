@@ -82,10 +82,14 @@ impl Walk<'_> {
             Some(name) => drop(self.found.functions.insert(name)),
             None => {
                 self.function(id, &call.func_name);
-                call.target.iter().for_each(|target| self.expr(target));
+                for target in &call.target {
+                    self.expr(target);
+                }
             }
         }
-        call.args.iter().for_each(|argument| self.expr(argument));
+        for argument in &call.args {
+            self.expr(argument);
+        }
     }
 
     fn function(&mut self, id: u64, name: &str) {
@@ -102,15 +106,21 @@ impl Walk<'_> {
 
     fn expansion(&mut self, found: Macro, call: &CallExpr) {
         if found.has_range() {
-            call.target.iter().for_each(|target| self.expr(target));
+            for target in &call.target {
+                self.expr(target);
+            }
         }
         let variables = found.variables(call);
         let count = variables.len();
         // `cel.bind(v, value, body)`: the value does not see `v`.
         let (outside, inside) = call.args[count..].split_at(usize::from(found == Macro::Bind));
-        outside.iter().for_each(|argument| self.expr(argument));
+        for argument in outside {
+            self.expr(argument);
+        }
         self.bound.extend(variables);
-        inside.iter().for_each(|argument| self.expr(argument));
+        for argument in inside {
+            self.expr(argument);
+        }
         self.bound.truncate(self.bound.len() - count);
     }
 }
