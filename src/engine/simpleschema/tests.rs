@@ -190,6 +190,7 @@ fn every_marker_has_its_keyword() {
         ("string | immutable=false required=false", json!({"type": "string"})),
         ("boolean | default=true", json!({"type": "boolean", "default": true})),
         ("float | default=1.5", json!({"type": "number", "default": 1.5})),
+        ("float | default=1.0", json!({"type": "number", "default": 1})),
     ] {
         assert_eq!(schema(field), expected, "{field}");
     }
