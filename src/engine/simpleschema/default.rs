@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::scalar;
 use crate::{
-    schema::{Schema, apply_defaults, validate},
+    schema::{Schema, apply_defaults, validate_default},
     yaml,
 };
 
@@ -67,7 +67,7 @@ pub(super) fn oddity(text: &str, value: &Value) -> Option<String> {
 pub(super) fn refusal(schema: &Schema) -> Option<String> {
     let mut default = schema.default.clone()?;
     apply_defaults(&mut default, schema);
-    let finding = validate(&default, schema, "").into_iter().next()?;
+    let finding = validate_default(&default, schema).into_iter().next()?;
     let place = if finding.path.is_empty() { String::new() } else { format!(" at {}", finding.path) };
     Some(format!("default value does not fit the schema{place}: {}", finding.message))
 }
