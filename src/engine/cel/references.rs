@@ -78,17 +78,20 @@ impl Walk<'_> {
             return self.expansion(found, call);
         }
         let qualified = call.target.as_deref().and_then(|target| qualified(target, &call.func_name));
-        match qualified.filter(|name| self.environment.has_function(name)) {
-            Some(name) => drop(self.found.functions.insert(name)),
-            None => {
-                self.function(id, &call.func_name);
-                for target in &call.target {
-                    self.expr(target);
-                }
-            }
+        if let Some(name) = qualified.filter(|name| self.environment.has_function(name)) {
+            self.found.functions.insert(name);
+        } else {
+            self.function(id, &call.func_name);
+            self.target(call);
         }
         for argument in &call.args {
             self.expr(argument);
+        }
+    }
+
+    fn target(&mut self, call: &CallExpr) {
+        if let Some(target) = &call.target {
+            self.expr(target);
         }
     }
 
@@ -106,9 +109,7 @@ impl Walk<'_> {
 
     fn expansion(&mut self, found: Macro, call: &CallExpr) {
         if found.has_range() {
-            for target in &call.target {
-                self.expr(target);
-            }
+            self.target(call);
         }
         let variables = found.variables(call);
         let count = variables.len();
