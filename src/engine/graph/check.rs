@@ -2,18 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
-    compiled::Options,
-    draft::Draft,
-    dynamic::{CheckError, Scope, check},
-    findings::Findings,
-    fit::misfit,
-    node::NodeKind,
-    selector,
-    shape::schema_of,
-};
+use super::{compiled::Options, draft::Draft, findings::Findings, node::NodeKind, selector, shape::schema_of};
 use crate::{
-    cel::{Expression, Type},
+    cel::{CheckError, Expression, Scope, Type, check, fits},
     schema::Schema,
     template::{Text, path_text},
 };
@@ -138,7 +129,7 @@ fn slots(draft: &mut Draft, scope: &Scope, findings: &mut Findings<'_>) {
             encoded.extend((of == Type::Bytes).then_some(index));
             continue;
         }
-        if let Some(why) = misfit(&of, &expected) {
+        if let Err(why) = fits(&of, &expected) {
             let (id, source) = (&draft.id, slot.expression.source());
             let message = format!(
                 "type mismatch in resource {id:?} at path {place:?}: expression {source:?} returns type \"{of}\" but expected \"{expected}\": {why}"

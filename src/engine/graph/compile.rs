@@ -8,6 +8,7 @@ use plinth_api::{
 };
 
 use super::{
+    authored,
     check::{self, Types},
     compiled::{Compiled, Missing, Options},
     definition::Definition,
@@ -15,7 +16,7 @@ use super::{
     edges::{Names, report_cycles},
     findings::Findings,
     metadata, names,
-    node::{Graph, InstanceKind, Node, Plane, Projection},
+    node::{Condition, Graph, InstanceKind, Node, Plane, Projection},
     order::{Edges, topological, waves},
     shape::{self, Context},
     status,
@@ -35,6 +36,7 @@ use crate::{
 /// make the graph [`Compiled::Deferred`], not wrong.
 pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Options) -> Compiled {
     let mut findings = Findings::new(definition.source.as_ref());
+    definition.warnings.iter().cloned().for_each(|warning| findings.push(warning));
     names::check(&definition.spec, options, &mut findings);
     let spec = instance_spec(&definition.spec, &mut findings);
     let namespaced = definition.spec.schema.scope == Scope::Namespaced;
@@ -52,10 +54,12 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     }
     let names = Names::new(&drafts, options);
     let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);
+    let conditions = authored::compile(definition.spec.schema.status.get("conditions"), &names, &types, &mut findings);
     if findings.refused() {
         return Compiled::Invalid(findings.finish());
     }
-    let parts = Parts { spec, status: status.schema, instance, projection: status.projection, warnings: findings.finish() };
+    let parts =
+        Parts { spec, status: status.schema, instance, projection: status.projection, conditions, warnings: findings.finish() };
     assemble(definition, drafts, &edges, parts, options)
 }
 
@@ -85,6 +89,7 @@ struct Parts {
     status: Schema,
     instance: Arc<Schema>,
     projection: Projection,
+    conditions: Vec<Condition>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -117,6 +122,7 @@ fn assemble(definition: &Definition, drafts: Vec<Draft>, edges: &Edges, parts: P
         crd: crd::generate(Owner { name: &definition.name, uid: &definition.uid }, schema, parts.spec, parts.status),
         nodes: order.into_iter().filter_map(|position| nodes[position].take()).collect(),
         status: parts.projection,
+        conditions: parts.conditions,
         missing: missing.clone(),
         warnings: parts.warnings,
         options: options.clone(),

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::document::Rules;
 use crate::{
     Diagnostic, Location,
+    diagnostic::Severity,
     yaml::{Document, Locations},
 };
 
@@ -22,6 +23,8 @@ pub struct Definition {
     pub spec: RgdSpec,
     /// Where it came from, for lines and columns.
     pub source: Option<Source>,
+    /// Findings of reading it that do not stop it from being used.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// The text a definition was read from.
@@ -37,21 +40,28 @@ impl Definition {
     /// Reads a stored object; answers with every rule of the definition's CRD that it breaks. A definition without `spec`
     /// is refused here like any other mistake.
     pub fn from_object(object: &Object) -> Result<Self, Vec<Diagnostic>> {
-        Self::read(&Value::Object(object.0.clone()), None)
+        Self::read(&Value::Object(object.0.clone()), None, Vec::new())
     }
 
-    /// Reads a document of a YAML text; findings carry lines and columns.
+    /// Reads a document of a YAML text (best of [`crate::yaml::documents_with_duplicates`]); findings carry lines and columns.
     pub fn from_document(document: &Document, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let source = Source { text: text.to_owned(), locations: document.locations.clone() };
-        Self::read(&document.value, Some(source))
+        let duplicates = document
+            .duplicates
+            .iter()
+            .cloned()
+            .map(|duplicate| Diagnostic { severity: of_duplicate(&duplicate.path), ..duplicate });
+        let mut definition = Self::read(&document.value, Some(source), duplicates.collect())?;
+        definition.warnings.sort_by_key(|warning| warning.location);
+        Ok(definition)
     }
 
-    fn read(document: &Value, source: Option<Source>) -> Result<Self, Vec<Diagnostic>> {
-        let mut rules = Rules::default();
+    fn read(document: &Value, source: Option<Source>, findings: Vec<Diagnostic>) -> Result<Self, Vec<Diagnostic>> {
+        let mut rules = Rules { findings };
         rules.document(document);
         if !rules.refused() {
             match serde_json::from_value(without_nulls(&document["spec"])) {
-                Ok(spec) => return Ok(Self::new(document, spec, source)),
+                Ok(spec) => return Ok(Self { warnings: rules.findings, ..Self::new(document, spec, source) }),
                 Err(error) => rules.findings.push(Diagnostic::error("spec", error.to_string())),
             }
         }
@@ -66,8 +76,14 @@ impl Definition {
         let text = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let api_version = text("/apiVersion");
         let group = api_version.split_once('/').map(|(group, _)| group.to_owned()).unwrap_or_default();
-        Self { name: text("/metadata/name"), uid: text("/metadata/uid"), group, spec, source }
+        Self { name: text("/metadata/name"), uid: text("/metadata/uid"), group, spec, source, warnings: Vec::new() }
     }
+}
+
+/// kro reads the schema strictly; in templates the last of two equal keys counts, as with `kubectl apply`.
+fn of_duplicate(path: &str) -> Severity {
+    let strict = ["spec.schema.spec", "spec.schema.types", "spec.schema.status"];
+    if strict.iter().any(|root| path.starts_with(root)) { Severity::Error } else { Severity::Warning }
 }
 
 impl Source {

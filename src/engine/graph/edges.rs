@@ -90,7 +90,9 @@ impl<'a> Names<'a> {
         let known = |name: &str| name == SCHEMA || self.ids.contains(&name);
         let unknown: Vec<&str> = self.used(expression).filter(|name| !known(name) && !is_type_name(name)).collect();
         if let Some(first) = unknown.first() {
-            let (source, list) = (expression.source(), unknown.join(" "));
+            // `runtime.newCondition({type: …})`: outside of conditions its keys are no names of anything.
+            let shown = if unknown.contains(&"runtime") { vec!["runtime"] } else { unknown.clone() };
+            let (source, list) = (expression.source(), shown.join(" "));
             let message = format!("status field {place:?} expression {source:?}: references unknown identifiers: [{list}]");
             let hint = nearest(first, self.ids.iter().copied().chain([SCHEMA])).map(|near| format!("did you mean {near}?"));
             findings.expression(path, text, offset(expression, first), message, hint);

@@ -26,8 +26,17 @@ pub(super) fn schema_of(of: &Type) -> Schema {
 }
 
 fn object(structure: &Structure) -> Schema {
-    let fields = structure.fields.iter().map(|(name, of)| (unescape(name), schema_of(of)));
+    let fields = structure.fields.iter().map(|(name, of)| (unescape(name), field_of(of)));
     Schema { preserve_unknown_fields: structure.open, ..Schema::object(fields) }
+}
+
+/// kro describes points in time only where they are a status field themselves.
+fn field_of(of: &Type) -> Schema {
+    match of {
+        Type::Timestamp => Schema::any(),
+        Type::List(element) if **element == Type::Timestamp => Schema::array(Schema::any()),
+        _ => schema_of(of),
+    }
 }
 
 /// The name of a field as objects have it, from its name in expressions (Kubernetes' escapes).

@@ -3,16 +3,15 @@
 //! Invariant: compiling never panics and never stops at the first mistake; what it answers depends on the definition and
 //! the schemas alone. A node whose kind is not served yet is *deferred*: it stays in the graph, unchecked.
 
+mod authored;
 mod check;
 mod compile;
 mod compiled;
 mod definition;
 mod document;
 mod draft;
-mod dynamic;
 mod edges;
 mod findings;
-mod fit;
 mod infer;
 mod metadata;
 mod names;
@@ -23,11 +22,12 @@ mod selector;
 mod shape;
 mod status;
 
+pub(crate) use authored::types_of as authored_types;
 pub use compile::{compile, kinds};
 pub use compiled::{Compiled, Missing, Options};
 pub use definition::{Definition, Source};
 pub use node::{Condition, Dimension, Graph, InstanceKind, Node, NodeKind, Plane, Projection, Slot};
-pub use rendered::Rendered;
+pub use rendered::{Rendered, render, render_with};
 pub(crate) use selector::fault as selector_fault;
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     /// The status that instances get, without `state` and `conditions`.
     pub status: Projection,
+    /// Conditions that the author states; kro's own are written where there are none.
+    pub conditions: Vec<Condition>,
     /// Nodes that are deferred, in the order of the definition.
     pub missing: Vec<Missing>,
     /// Findings that do not stop the graph from being used.

@@ -4,6 +4,7 @@
 //! decision has no actions. Nothing is remembered here; what was applied is part of the observation, so that a journal can
 //! seed it.
 
+mod authored;
 mod compare;
 mod decide;
 mod decision;
@@ -21,7 +22,9 @@ mod values;
 
 pub use decide::decide;
 pub use decision::{Action, Decision, InstanceState, NodeState, NodeVerdict, WaitsFor, Watch};
+pub(crate) use expand::expand;
 pub use observation::{Applied, Failure, Observation};
+pub(crate) use values::{Trouble, Values};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    authored,
     decision::{InstanceState, NodeState, NodeVerdict},
     observation::{Failure, Observation},
     pass::Pass,
@@ -132,30 +133,44 @@ pub(super) fn status(graph: &Graph, seen: &Observation, values: Option<&Values>,
     if !status.is_object() {
         status = Value::Object(Map::new());
     }
-    status["state"] = json!(judgement.state.as_str());
-    status["conditions"] = conditions(seen, &judgement.says);
+    let mut state = judgement.state;
+    let mut list = conditions(seen, &judgement.says, graph.conditions.is_empty());
+    if let Some(values) = values.filter(|_| !graph.conditions.is_empty()) {
+        let authored = authored::conditions(graph, seen, values, &list);
+        list = authored.list;
+        state = if authored.faulty { InstanceState::Error } else { state };
+    }
+    status["state"] = json!(state.as_str());
+    status["conditions"] = Value::Array(list);
     status
 }
 
-fn conditions(seen: &Observation, says: &[Say]) -> Value {
+fn conditions(seen: &Observation, says: &[Say], rooted: bool) -> Vec<Value> {
     let before = seen.instance.at(&["status", "conditions"]).and_then(Value::as_array).cloned().unwrap_or_default();
     let time = stamp(seen);
     let kept = before.iter().filter(|condition| {
         let kind = condition["type"].as_str().unwrap_or_default();
         // A removal says only what it changes.
-        says.len() == 1 && kind != "Ready" && says.iter().all(|say| say.kind != kind)
+        says.len() == 1 && (kind != "Ready" || !rooted) && says.iter().all(|say| say.kind != kind)
     });
     let mut list: Vec<Value> = kept.cloned().collect();
     list.extend(says.iter().map(|say| condition(seen, &before, say, &time)));
     list.sort_by(|a, b| a["lastTransitionTime"].as_str().cmp(&b["lastTransitionTime"].as_str()));
-    let root = root(&list);
-    list.push(condition(seen, &before, &root, &time));
-    Value::Array(list)
+    if rooted || says.len() > 1 {
+        let root = root(&list);
+        list.push(condition(seen, &before, &root, &time));
+    }
+    list
+}
+
+/// Since when a condition has its status: its old time where the status stays.
+pub(super) fn since<'b>(before: &'b [Value], kind: &str, status: &str) -> Option<&'b str> {
+    let old = before.iter().find(|condition| condition["type"] == kind)?;
+    if old["status"] == status { old["lastTransitionTime"].as_str() } else { None }
 }
 
 fn condition(seen: &Observation, before: &[Value], say: &Say, time: &str) -> Value {
-    let old = before.iter().find(|condition| condition["type"] == say.kind);
-    let since = old.filter(|old| old["status"] == say.status).and_then(|old| old["lastTransitionTime"].as_str());
+    let since = since(before, say.kind, say.status);
     json!({
         "type": say.kind,
         "status": say.status,
@@ -180,7 +195,7 @@ fn root(list: &[Value]) -> Say {
 }
 
 /// Now, to the second, as Kubernetes writes times.
-fn stamp(seen: &Observation) -> String {
+pub(super) fn stamp(seen: &Observation) -> String {
     let second = jiff::Timestamp::from_second(seen.now.as_second()).unwrap_or_default();
     second.to_string()
 }

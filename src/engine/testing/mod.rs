@@ -5,7 +5,7 @@ mod schemas;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub(crate) use schemas::{core, delivery};
+pub(crate) use schemas::{core, delivery, kinds_of};
 
 use crate::{
     graph::{Compiled, Definition, Graph, Options, compile},
@@ -21,7 +21,7 @@ pub(crate) fn data(path: &str) -> PathBuf {
 
 /// Reads the first definition of a text.
 pub(crate) fn definition(text: &str) -> Result<Definition, Vec<crate::Diagnostic>> {
-    let documents = yaml::documents(text).map_err(|error| vec![error])?;
+    let documents = yaml::documents_with_duplicates(text).map_err(|error| vec![error])?;
     Definition::from_document(documents.first().expect("a document"), text)
 }
 

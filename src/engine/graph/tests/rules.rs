@@ -135,3 +135,24 @@ fn status_fields_are_expressions_over_something() {
         ],
     );
 }
+
+#[test]
+fn conditions_of_authors() {
+    let block = |lines: &str| rgd("", &format!("conditions:\n{lines}"), &map("a", "x"));
+    check(&rgd("", "conditions: {a: b}", MAP), &["status.conditions must be a list, got map[string]interface {}"]);
+    check(
+        &block("- 5\n- plain"),
+        &["status.conditions[0] must be a CEL expression string", "only standalone expressions are allowed"],
+    );
+    let new = |kind: &str, status: &str| format!("- \"${{runtime.newCondition({{type: '{kind}', status: '{status}'}})}}\"");
+    check(
+        &block(&format!("{}\n{}", new("A", "True"), new("A", "True"))),
+        &["condition type \"A\" is declared by more than one conditions entry"],
+    );
+    check(&block(&new("A", "Maybe")), &["status must be one of True, False, Unknown (got \"Maybe\")"]);
+    let reads = |kind: &str| {
+        format!("- \"${{runtime.newCondition({{type: 'A', status: runtime.condition(schema, '{kind}').status}})}}\"")
+    };
+    check(&block(&reads("A")), &["custom conditions cannot reference each other"]);
+    check(&block(&reads("Zzz")), &["unknown condition type; only kro's built-in types"]);
+}

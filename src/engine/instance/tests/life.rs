@@ -189,3 +189,23 @@ fn descendants_that_are_instances_must_be_ready() {
         .insert("status".to_owned(), json!({"conditions": [{"type": "Ready", "status": "True"}]}));
     assert!(cluster.settle().ready);
 }
+
+#[test]
+fn an_authors_conditions_replace_the_built_in_ones() {
+    let status = "v: ${a.data.x}\nconditions:\n- \"${runtime.newCondition({type: 'Works', status: a.data.x == 'v' ? 'True' : 'False', reason: 'Checked', message: ''})}\"\n- \"${runtime.newCondition({type: 'Ready', status: runtime.condition(schema, 'ResourcesReady').status, reason: 'Mirror', message: ''})}\"";
+    let mut cluster = cluster("name: string", status, &map("a", "a", "${schema.spec.name}"), json!({"name": "v"}));
+    let decision = cluster.settle();
+    let conditions = cluster.objects[&cluster.key].status()["conditions"].clone();
+    let says: Vec<_> =
+        conditions.as_array().unwrap().iter().map(|c| (c["type"].as_str().unwrap(), c["status"].as_str().unwrap())).collect();
+    assert_eq!((decision.state, says), (InstanceState::Active, vec![("Works", "True"), ("Ready", "True")]));
+    assert_eq!(conditions[0].get("message"), None);
+    cluster.delete(&cluster.key.clone());
+    let a = cluster.objects.keys().find(|key| key.name == "a").unwrap().clone();
+    cluster.objects.get_mut(&a).unwrap().metadata_mut().insert("finalizers".to_owned(), json!(["x/y"]));
+    cluster.settle();
+    let conditions = cluster.objects[&cluster.key].status()["conditions"].clone();
+    let says: Vec<_> =
+        conditions.as_array().unwrap().iter().map(|c| (c["type"].as_str().unwrap(), c["status"].as_str().unwrap())).collect();
+    assert_eq!(says, [("Works", "True"), ("Ready", "True"), ("ResourcesReady", "Unknown")]);
+}
