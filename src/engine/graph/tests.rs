@@ -1,4 +1,5 @@
 //! Compiling, end to end.
 
+mod corpus;
 mod rules;
 pub(crate) mod seed;
