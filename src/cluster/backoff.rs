@@ -59,7 +59,7 @@ mod tests {
         fn jitter_stays_in_its_part(attempt in 1_u32.., seed: u64) {
             let delay = Backoff::REQUESTS.delay(attempt, seed);
             let base = Backoff { jitter: 0.0, ..Backoff::REQUESTS }.delay(attempt, seed);
-            prop_assert!(delay >= base && delay <= base.mul_f64(1.2500001));
+            prop_assert!(delay >= base && delay <= base.mul_f64(1.250_000_1));
             prop_assert_eq!(delay, Backoff::REQUESTS.delay(attempt, seed));
         }
     }

@@ -134,7 +134,7 @@ impl ApiStatus {
         });
         status.code = code.as_u16();
         if status.message.is_empty() {
-            status.message = code.canonical_reason().unwrap_or("no reason given").to_owned();
+            code.canonical_reason().unwrap_or("no reason given").clone_into(&mut status.message);
         }
         status
     }

@@ -11,6 +11,8 @@ pub mod catalog;
 mod cluster;
 mod clusters;
 pub mod decorate;
+#[cfg(test)]
+mod fake;
 mod fault;
 mod http;
 mod list;

@@ -137,6 +137,7 @@ impl Catalog {
         let kinds = discovery::group(&self.transport, &gvk.group, &gvk.version).await;
         let kinds = kinds.map_err(|fault| fault::read_error(gvk, &format!("API group {}", gvk.group), "get", fault))?;
         self.lock().discovered(&gvk.group, &gvk.version, kinds);
+        self.announce(Vec::new());
         self.known(gvk).ok_or_else(|| ReadError::NotServed(gvk.clone()))
     }
 

@@ -244,11 +244,14 @@ async fn follow(hub: Weak<Watches>, cluster: Arc<Cluster>, watch: WatchKey) {
         let Some(owner) = hub.upgrade() else { return };
         if matches!(error, ReadError::NotServed(_)) {
             owner.park(&watch);
-            drop(owner);
             feed = None;
-            attempt = 0;
-            cluster.catalog().until_served(&watch.gvk).await;
-            continue;
+            if cluster.catalog().known(&watch.gvk).is_none() {
+                drop(owner);
+                attempt = 0;
+                cluster.catalog().until_served(&watch.gvk).await;
+                continue;
+            }
+            // The endpoint is gone, and the catalog has not heard of it yet: no hot loop until it does.
         }
         attempt += 1;
         let delay = owner.fail(&watch, error, attempt);
