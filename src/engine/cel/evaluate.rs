@@ -17,6 +17,7 @@ use super::{
     locate, stack,
     value::to_json,
 };
+use crate::schema::Schema;
 
 /// What an expression gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +56,19 @@ pub enum ErrorKind {
 
 /// Computes an expression.
 pub fn evaluate(expression: &Expression, activation: &Activation, limits: &Limits) -> Result<Evaluated, EvalError> {
+    evaluate_into(expression, activation, limits, None)
+}
+
+/// Computes an expression for a field of this schema: bytes are written as base64 where the schema says `format: byte`, which
+/// kro cannot do (kro#844).
+pub fn evaluate_into(
+    expression: &Expression,
+    activation: &Activation,
+    limits: &Limits,
+    field: Option<&Schema>,
+) -> Result<Evaluated, EvalError> {
     evaluate_with(expression, activation, *limits, |value| {
-        let json = to_json(value).map_err(|message| EvalError { kind: ErrorKind::Failed, message, offset: None })?;
+        let json = to_json(value, field).map_err(|message| EvalError { kind: ErrorKind::Failed, message, offset: None })?;
         Ok(json.map_or(Evaluated::Omit, Evaluated::Value))
     })
 }

@@ -126,10 +126,11 @@ impl Lower<'_> {
         if name.starts_with(char::is_alphabetic) {
             args = args.into_iter().map(|argument| self.weighed(name, argument)).collect();
         }
-        if name == "condition" && target.as_ref().is_some_and(|target| is_weighed(target, "runtime")) {
-            if let Some(object) = args.first_mut().filter(|object| is_weighed(object, "schema")) {
-                *object = ident(id, "runtime");
-            }
+        if name == "condition"
+            && target.as_ref().is_some_and(|target| is_weighed(target, "runtime"))
+            && let Some(object) = args.first_mut().filter(|object| is_weighed(object, "schema"))
+        {
+            *object = ident(id, "runtime");
         }
         let function = self.environment.replacement(function).to_owned();
         Ok(node(id, Expr::Call(CallExpr { func_name: function, target: target.map(Box::new), args })))

@@ -73,8 +73,8 @@ impl Macro {
     pub(super) fn variable_count(self, call: &CallExpr) -> usize {
         match (self, call.args.len()) {
             (Self::Has | Self::NewCondition, _) => 0,
-            (Self::All | Self::Exists | Self::ExistsOne, 3) => 2,
-            (Self::TransformList | Self::TransformMap | Self::TransformMapEntry, _) => 2,
+            (Self::All | Self::Exists | Self::ExistsOne, 3)
+            | (Self::TransformList | Self::TransformMap | Self::TransformMapEntry, _) => 2,
             _ => 1,
         }
     }

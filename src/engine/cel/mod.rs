@@ -15,6 +15,7 @@ mod environment;
 mod evaluate;
 mod expression;
 mod guard;
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands arguments over by value")]
 mod library;
 mod locate;
 mod lower;
@@ -27,9 +28,9 @@ mod value;
 
 pub use activation::Activation;
 pub use budget::Limits;
-pub use check::{CheckError, Scope, check, fits};
+pub use check::{CheckError, Scope, check};
 pub use environment::{Dialect, is_function, is_type_name};
-pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate};
+pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
 pub use expression::{Expression, SyntaxError};
 pub use guard::{MAX_CHAIN, MAX_LENGTH};
 pub use references::References;

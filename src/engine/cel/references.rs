@@ -78,14 +78,21 @@ impl Walk<'_> {
             return self.expansion(found, call);
         }
         let qualified = call.target.as_deref().and_then(|target| qualified(target, &call.func_name));
-        match qualified.filter(|name| self.environment.has_function(name)) {
-            Some(name) => drop(self.found.functions.insert(name)),
-            None => {
-                self.function(id, &call.func_name);
-                call.target.iter().for_each(|target| self.expr(target));
-            }
+        if let Some(name) = qualified.filter(|name| self.environment.has_function(name)) {
+            self.found.functions.insert(name);
+        } else {
+            self.function(id, &call.func_name);
+            self.target(call);
         }
-        call.args.iter().for_each(|argument| self.expr(argument));
+        for argument in &call.args {
+            self.expr(argument);
+        }
+    }
+
+    fn target(&mut self, call: &CallExpr) {
+        if let Some(target) = &call.target {
+            self.expr(target);
+        }
     }
 
     fn function(&mut self, id: u64, name: &str) {
@@ -102,15 +109,19 @@ impl Walk<'_> {
 
     fn expansion(&mut self, found: Macro, call: &CallExpr) {
         if found.has_range() {
-            call.target.iter().for_each(|target| self.expr(target));
+            self.target(call);
         }
         let variables = found.variables(call);
         let count = variables.len();
         // `cel.bind(v, value, body)`: the value does not see `v`.
         let (outside, inside) = call.args[count..].split_at(usize::from(found == Macro::Bind));
-        outside.iter().for_each(|argument| self.expr(argument));
+        for argument in outside {
+            self.expr(argument);
+        }
         self.bound.extend(variables);
-        inside.iter().for_each(|argument| self.expr(argument));
+        for argument in inside {
+            self.expr(argument);
+        }
         self.bound.truncate(self.bound.len() - count);
     }
 }

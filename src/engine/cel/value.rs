@@ -97,17 +97,50 @@ pub(super) fn converted(function: &str, text: String) -> Option<Boxed> {
     Some(convert(arguments).ok()?.into_owned())
 }
 
-/// What a value is as JSON; `None` for `omit()`. Parts that are `omit()` are left out of lists and maps.
+/// What a value is as JSON, for a field of this schema if it is known; `None` for `omit()`. Parts that are `omit()` are left
+/// out of lists and maps.
 ///
 /// Rules: kro.md section 4, "Conversion of results to JSON"; the error is kro's text.
-pub(super) fn to_json(value: &dyn Val) -> Result<Option<Value>, String> {
+pub(super) fn to_json(value: &dyn Val, field: Option<&Schema>) -> Result<Option<Value>, String> {
+    let is_bytes_field = field.is_some_and(|field| field.format.as_deref() == Some("byte"));
+    match value.downcast_ref::<CelBytes>() {
+        Some(bytes) if is_bytes_field => Ok(Some(Value::from(encode_base64(bytes.inner())))),
+        Some(_) => Err(unsupported("bytes")),
+        None => part(value),
+    }
+}
+
+/// A value or a part of one. Bytes and times in a part mostly come from an object that is copied whole, so they are written as
+/// they stand there: base64, and with their fractions of a second.
+fn part(value: &dyn Val) -> Result<Option<Value>, String> {
     if value.downcast_ref::<Omit>().is_some() {
         return Ok(None);
     }
     if let Some(optional) = value.downcast_ref::<CelOptional>() {
-        return optional.option().map_or(Ok(Some(Value::Null)), to_json);
+        return optional.option().map_or(Ok(Some(Value::Null)), |value| to_json(value, None));
     }
-    let json = if let Some(value) = value.downcast_ref::<CelBool>() {
+    if let Some(list) = value.downcast_ref::<CelList>() {
+        let elements = list.inner().iter().filter_map(|element| inner_part(element.as_ref()).transpose());
+        return Ok(Some(Value::Array(elements.collect::<Result<_, _>>()?)));
+    }
+    if let Some(map) = value.downcast_ref::<CelMap>() {
+        return Ok(Some(object(map)?));
+    }
+    scalar(value).map(Some)
+}
+
+fn inner_part(value: &dyn Val) -> Result<Option<Value>, String> {
+    if let Some(bytes) = value.downcast_ref::<CelBytes>() {
+        return Ok(Some(Value::from(encode_base64(bytes.inner()))));
+    }
+    if let Some(time) = value.downcast_ref::<CelTimestamp>() {
+        return Ok(Some(Value::from(time.inner().to_utc().format("%Y-%m-%dT%H:%M:%S%.fZ").to_string())));
+    }
+    part(value)
+}
+
+fn scalar(value: &dyn Val) -> Result<Value, String> {
+    Ok(if let Some(value) = value.downcast_ref::<CelBool>() {
         Value::Bool(*value.inner())
     } else if let Some(value) = value.downcast_ref::<CelInt>() {
         Value::from(*value.inner())
@@ -119,11 +152,6 @@ pub(super) fn to_json(value: &dyn Val) -> Result<Option<Value>, String> {
         Value::from(value.inner())
     } else if value.downcast_ref::<CelNull>().is_some() {
         Value::Null
-    } else if let Some(list) = value.downcast_ref::<CelList>() {
-        let elements = list.inner().iter().filter_map(|element| to_json(element.as_ref()).transpose());
-        Value::Array(elements.collect::<Result<_, _>>()?)
-    } else if let Some(map) = value.downcast_ref::<CelMap>() {
-        object(map)?
     } else if let Some(time) = value.downcast_ref::<CelTimestamp>() {
         Value::from(time.inner().to_utc().format("%Y-%m-%dT%H:%M:%SZ").to_string())
     } else if let Some(duration) = value.downcast_ref::<CelDuration>() {
@@ -132,8 +160,7 @@ pub(super) fn to_json(value: &dyn Val) -> Result<Option<Value>, String> {
         return Err(broken.0.clone());
     } else {
         return Err(unsupported(value.get_type().name()));
-    };
-    Ok(Some(json))
+    })
 }
 
 fn unsupported(type_name: &str) -> String {
@@ -163,7 +190,7 @@ fn object(map: &CelMap<'_>) -> Result<Value, String> {
         let CelMapKey::String(name) = key else {
             return Err(format!("map key must be string, got {}", go_kind(key)));
         };
-        if let Some(value) = to_json(value.as_ref())? {
+        if let Some(value) = inner_part(value.as_ref())? {
             fields.insert(name.inner().to_owned(), value);
         }
     }
@@ -209,7 +236,7 @@ fn go_duration(nanoseconds: i64) -> String {
 }
 
 fn decimal(value: u64, unit: u64) -> String {
-    if value % unit == 0 {
+    if value.is_multiple_of(unit) {
         return (value / unit).to_string();
     }
     let width = unit.ilog10() as usize;

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{compiled::Options, draft::Draft, findings::Findings, node::NodeKind, selector, shape::schema_of};
+use super::{compiled::Options, draft::Draft, findings::Findings, fit::misfit, node::NodeKind, selector, shape::schema_of};
 use crate::{
-    cel::{CheckError, Expression, Scope, Type, check, fits},
+    cel::{CheckError, Expression, Scope, Type, check},
     schema::Schema,
     template::{Text, path_text},
 };
@@ -48,7 +48,7 @@ impl Types {
 }
 
 /// Checks everything of one node.
-pub(super) fn node(draft: &mut Draft, types: &Types, options: &Options, findings: &mut Findings<'_>) {
+pub(super) fn node(draft: &Draft, types: &Types, options: &Options, findings: &mut Findings<'_>) {
     let mut scope = types.scope();
     for (index, dimension) in draft.for_each.iter().enumerate() {
         let path = draft.entry("forEach", index);
@@ -112,10 +112,9 @@ fn only(name: &str, draft: &Draft, (path, text, expression): (&str, &Text, &Expr
     unknown.is_none() && references.unknown_functions.is_empty()
 }
 
-fn slots(draft: &mut Draft, scope: &Scope, findings: &mut Findings<'_>) {
+fn slots(draft: &Draft, scope: &Scope, findings: &mut Findings<'_>) {
     let external = matches!(draft.kind, NodeKind::External | NodeKind::ExternalSelector);
-    let mut encoded = Vec::new();
-    for (index, slot) in draft.slots.iter().enumerate() {
+    for slot in &draft.slots {
         let path = draft.at(&slot.path);
         let Some(of) = typed(&path, &slot.text, &slot.expression, scope, findings) else { continue };
         let place = path_text(&slot.path);
@@ -126,10 +125,9 @@ fn slots(draft: &mut Draft, scope: &Scope, findings: &mut Findings<'_>) {
         };
         if expected == Type::Bytes && matches!(of, Type::Bytes | Type::String) {
             // Better than kro, where such a field cannot be written: bytes are encoded, text is taken as encoded already.
-            encoded.extend((of == Type::Bytes).then_some(index));
             continue;
         }
-        if let Err(why) = fits(&of, &expected) {
+        if let Some(why) = misfit(&of, &expected) {
             let (id, source) = (&draft.id, slot.expression.source());
             let message = format!(
                 "type mismatch in resource {id:?} at path {place:?}: expression {source:?} returns type \"{of}\" but expected \"{expected}\": {why}"
@@ -137,16 +135,6 @@ fn slots(draft: &mut Draft, scope: &Scope, findings: &mut Findings<'_>) {
             findings.expression(&path, &slot.text, 0, message, None);
         }
     }
-    for index in encoded {
-        let slot = &mut draft.slots[index];
-        slot.expression = encode(&slot.expression);
-    }
-}
-
-/// The same expression, its bytes in base64.
-pub(super) fn encode(expression: &Expression) -> Expression {
-    let encoded = Expression::parse(&format!("base64.encode({})", expression.source()));
-    encoded.unwrap_or_else(|_| expression.clone())
 }
 
 /// The type of an expression; reports why it has none.

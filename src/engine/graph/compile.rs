@@ -43,14 +43,14 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     let instance = metadata::instance(spec.clone(), namespaced);
     let context = Context { schemas, namespaced };
     let resources = definition.spec.resources.iter().enumerate();
-    let mut drafts: Vec<Draft> =
+    let drafts: Vec<Draft> =
         resources.filter_map(|(index, resource)| shape::draft(index, resource, &context, &mut findings)).collect();
     let edges = Names::new(&drafts, options).edges(&drafts, &mut findings);
     report_cycles(&drafts, &edges, &mut findings);
     let types = Types::new(&drafts, &instance);
     if !findings.refused() {
         // With names that do not exist, every finding about types would be an echo.
-        drafts.iter_mut().for_each(|draft| check::node(draft, &types, options, &mut findings));
+        drafts.iter().for_each(|draft| check::node(draft, &types, options, &mut findings));
     }
     let names = Names::new(&drafts, options);
     let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);

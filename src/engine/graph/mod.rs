@@ -12,6 +12,7 @@ mod document;
 mod draft;
 mod edges;
 mod findings;
+mod fit;
 mod infer;
 mod metadata;
 mod names;

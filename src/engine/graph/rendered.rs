@@ -71,7 +71,7 @@ fn item(node: &Node, values: &Values, instance: &Object) -> Item {
     let mut object = node.template.clone();
     let (mut omitted, mut unknown): (Vec<Vec<Segment>>, Vec<Vec<Segment>>) = (Vec::new(), Vec::new());
     for slot in &node.slots {
-        match values.evaluate(&slot.expression) {
+        match values.fill(slot) {
             Ok(Evaluated::Value(value)) => set(&mut object, &slot.path, value),
             Ok(Evaluated::Omit) => omitted.push(slot.path.clone()),
             Err(Trouble::Pending { .. } | Trouble::Failed(_)) => unknown.push(slot.path.clone()),

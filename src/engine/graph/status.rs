@@ -1,9 +1,11 @@
 //! `schema.status`: templates of the instance's status, and the schema they give it (kro.md 15.1).
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{
-    check::{Types, encode, no_omit, typed},
+    check::{Types, no_omit, typed},
     compiled::Options,
     draft::{below, parse},
     edges::Names,
@@ -12,7 +14,6 @@ use super::{
     node::{Projection, Slot},
 };
 use crate::{
-    cel::Type,
     schema::{Schema, Segment},
     template::{NESTED, Text, path_text, set},
 };
@@ -105,9 +106,9 @@ impl Leaves<'_, '_> {
             return None;
         }
         let of = typed(&path, &text, &expression, &self.types.scope(), self.findings)?;
-        let expression = if of == Type::Bytes { encode(&expression) } else { expression };
-        self.slots.push(Slot { path: self.path.clone(), text, expression, schema: None });
-        Some(schema_of(&of))
+        let schema = schema_of(&of);
+        self.slots.push(Slot { path: self.path.clone(), text, expression, schema: Some(Arc::new(schema.clone())) });
+        Some(schema)
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn fill(node: &Node, values: &Values) -> Result<Object, Trouble> {
     let mut object = node.template.clone();
     let mut omitted = Vec::new();
     for slot in &node.slots {
-        match values.evaluate(&slot.expression)? {
+        match values.fill(slot)? {
             Evaluated::Value(value) => set(&mut object, &slot.path, value),
             Evaluated::Omit => omitted.push(slot.path.clone()),
         }

@@ -113,7 +113,7 @@ pub(super) fn words(failure: &Failure) -> String {
 
 /// Status expressions that fail for good; the others are projected all the same.
 pub(super) fn problems(graph: &Graph, pass: &Pass<'_>) -> Vec<Diagnostic> {
-    let failed = graph.status.slots.iter().filter_map(|slot| match pass.values.evaluate(&slot.expression) {
+    let failed = graph.status.slots.iter().filter_map(|slot| match pass.values.fill(slot) {
         Err(Trouble::Failed(message)) => Some(Diagnostic::error(format!("status.{}", path_text(&slot.path)), message)),
         Ok(_) | Err(Trouble::Pending { .. }) => None,
     });
@@ -124,7 +124,7 @@ pub(super) fn problems(graph: &Graph, pass: &Pass<'_>) -> Vec<Diagnostic> {
 pub(super) fn status(graph: &Graph, seen: &Observation, values: Option<&Values>, judgement: &Judgement) -> Value {
     let before = seen.instance.status();
     let mut status = match values {
-        Some(values) => graph.status.fill(|slot| match values.evaluate(&slot.expression) {
+        Some(values) => graph.status.fill(|slot| match values.fill(slot) {
             Ok(Evaluated::Value(value)) => Some(value),
             Ok(Evaluated::Omit) | Err(_) => None,
         }),

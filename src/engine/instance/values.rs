@@ -6,8 +6,8 @@ use plinth_api::Object;
 use serde_json::Value;
 
 use crate::{
-    cel::{Activation, ErrorKind, Evaluated, Expression, Limits, evaluate},
-    graph::{Graph, Node},
+    cel::{Activation, ErrorKind, Evaluated, Expression, Limits, evaluate_into},
+    graph::{Graph, Node, Slot},
     schema::Schema,
 };
 
@@ -68,7 +68,16 @@ impl Values {
 
     /// The value of an expression.
     pub(crate) fn evaluate(&self, expression: &Expression) -> Result<Evaluated, Trouble> {
-        evaluate(expression, &self.0, &Limits::default()).map_err(|error| match error.kind {
+        self.evaluate_for(expression, None)
+    }
+
+    /// The value of a template's expression, in the form that its field has.
+    pub(crate) fn fill(&self, slot: &Slot) -> Result<Evaluated, Trouble> {
+        self.evaluate_for(&slot.expression, slot.schema.as_deref())
+    }
+
+    fn evaluate_for(&self, expression: &Expression, field: Option<&Schema>) -> Result<Evaluated, Trouble> {
+        evaluate_into(expression, &self.0, &Limits::default(), field).map_err(|error| match error.kind {
             ErrorKind::Pending { path } => self.pending(expression, path, error.message),
             ErrorKind::Failed | ErrorKind::LimitExceeded => {
                 Trouble::Failed(format!("failed to evaluate expression: eval {:?}: {}", expression.source(), error.message))

@@ -20,4 +20,5 @@ pub use lookup::{Found, Segment, segments};
 pub use source::{KindInfo, Lookup, SchemaMap, SchemaSource};
 pub use structural::{apply_defaults, apply_object_defaults, prune, prune_object};
 pub use types::{Additional, Schema, ValidationRule};
+pub(crate) use validate::validate_default;
 pub use validate::{validate, validate_object};

@@ -34,11 +34,20 @@ pub fn validate_object(object: &Object, schema: &Schema) -> Vec<Diagnostic> {
     check.findings
 }
 
+/// The same for a default inside a CRD, where API servers do not look for elements that are there twice.
+pub(crate) fn validate_default(value: &Value, schema: &Schema) -> Vec<Diagnostic> {
+    let mut check = Check { repeats: true, ..Check::default() };
+    check.value(value, schema, "");
+    check.findings
+}
+
 #[derive(Default)]
 struct Check {
     findings: Vec<Diagnostic>,
     /// Inside a combinator, whose branches describe only some of the fields.
     partial: bool,
+    /// Whether elements of sets may repeat.
+    repeats: bool,
 }
 
 impl Check {
@@ -111,6 +120,9 @@ impl Check {
             }
         }
         self.count(elements.len(), "elements", (schema.min_items, schema.max_items), path);
+        if self.repeats {
+            return;
+        }
         let keys: Vec<Value> = match schema.list_type.as_deref() {
             Some("map") => elements.iter().map(|element| map_key(element, schema)).collect(),
             Some("set") => elements.to_vec(),

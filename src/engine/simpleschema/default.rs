@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::scalar;
-use crate::schema::{Schema, apply_defaults, validate};
+use crate::{
+    schema::{Schema, apply_defaults, validate_default},
+    yaml,
+};
 
 /// What is wrong with a default.
 pub(super) enum Fault {
@@ -35,7 +38,20 @@ pub(super) fn parse(text: &str, schema: &Schema) -> Result<Value, Fault> {
         return Err(Fault::Error(format!("default value must be {wanted}, got: {text}")));
     }
     let json = if kind == "string" { format!("\"{text}\"") } else { text.to_owned() };
-    serde_json::from_str(&json).map_err(|_| Fault::NotJson(format!("default value is not valid JSON: {json}")))
+    let value = serde_json::from_str(&json).map_err(|_| Fault::NotJson(format!("default value is not valid JSON: {json}")))?;
+    Ok(as_stored(value))
+}
+
+/// API servers store `1.0` as `1`; written otherwise, the CRD would differ from the stored one for ever.
+fn as_stored(value: Value) -> Value {
+    match value {
+        Value::Number(number) => {
+            yaml::whole(number.as_f64().unwrap_or_default()).filter(|_| number.is_f64()).unwrap_or(number).into()
+        }
+        Value::Array(elements) => elements.into_iter().map(as_stored).collect(),
+        Value::Object(fields) => Value::Object(fields.into_iter().map(|(name, value)| (name, as_stored(value))).collect()),
+        other => other,
+    }
 }
 
 /// A word on a text default that became something else than what is written.
@@ -51,7 +67,7 @@ pub(super) fn oddity(text: &str, value: &Value) -> Option<String> {
 pub(super) fn refusal(schema: &Schema) -> Option<String> {
     let mut default = schema.default.clone()?;
     apply_defaults(&mut default, schema);
-    let finding = validate(&default, schema, "").into_iter().next()?;
+    let finding = validate_default(&default, schema).into_iter().next()?;
     let place = if finding.path.is_empty() { String::new() } else { format!(" at {}", finding.path) };
     Some(format!("default value does not fit the schema{place}: {}", finding.message))
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{default, default::Fault, scalar};
 use crate::{
-    cel::Expression,
+    cel::{Expression, Scope, Type, check},
     schema::{Schema, ValidationRule},
 };
 
@@ -109,6 +109,10 @@ pub(super) fn apply(marker: Marker, value: &str, schema: &mut Schema) -> Applied
 
 fn apply_default(value: &str, schema: &mut Schema) -> Applied {
     match default::parse(value, schema) {
+        Ok(Value::Null) => {
+            schema.default = None;
+            Applied::Odd("null is no default: API servers leave it out".to_owned())
+        }
         Ok(parsed) => {
             let oddity = default::oddity(value, &parsed);
             schema.default = Some(parsed);
@@ -126,6 +130,20 @@ fn validation(value: &str, schema: &mut Schema) -> Applied {
     match Expression::parse(value) {
         Ok(_) => Applied::Done,
         Err(error) => Applied::Refused(format!("validation rule is not an expression: {error}")),
+    }
+}
+
+/// What our types say against a rule. Doubts, not errors: the API server has functions that kro's environment has not.
+pub(super) fn doubts(rule: &str, schema: &Schema) -> Vec<String> {
+    let Ok(expression) = Expression::parse(rule) else { return Vec::new() };
+    let mut scope = Scope::new();
+    for name in ["self", "oldSelf"] {
+        scope.set(name, Type::of_schema(name, schema));
+    }
+    match check(&expression, &scope) {
+        Ok(Type::Bool | Type::Dyn) => Vec::new(),
+        Ok(other) => vec![format!("validation rule gives {other}, not bool")],
+        Err(errors) => errors.into_iter().map(|error| format!("validation rule may be refused: {}", error.message)).collect(),
     }
 }
 
@@ -246,9 +264,6 @@ pub(super) fn refused_list(schema: &Schema) -> Option<String> {
         Some("map") => schema.list_map_keys.iter().find_map(|key| refused_key(key, items)),
         Some("set") if items.is("object") && items.map_type.as_deref() != Some("atomic") => {
             Some("a set cannot have objects as elements".to_owned())
-        }
-        Some("set") if items.is("array") && items.list_type.as_deref() != Some("atomic") => {
-            Some("a set cannot have lists as elements, unless those have listType=atomic".to_owned())
         }
         _ => None,
     }

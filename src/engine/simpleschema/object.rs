@@ -127,6 +127,10 @@ fn apply(
             Applied::Refused(message) => findings.refused.push(say(message)),
         }
     }
+    for rule in written.iter().filter(|written| written.marker == Marker::Validation) {
+        let doubts = marker::doubts(&rule.value, &field.schema).into_iter();
+        findings.warnings.extend(doubts.map(|message| warning(at(rule.offset, Diagnostic::error(path, message)))));
+    }
     if let Some(message) = marker::after_all(&field.schema) {
         findings.errors.push(Diagnostic::error(path, message));
     } else if let Some(message) = marker::refused_list(&field.schema) {

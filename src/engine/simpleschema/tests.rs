@@ -190,6 +190,7 @@ fn every_marker_has_its_keyword() {
         ("string | immutable=false required=false", json!({"type": "string"})),
         ("boolean | default=true", json!({"type": "boolean", "default": true})),
         ("float | default=1.5", json!({"type": "number", "default": 1.5})),
+        ("float | default=1.0", json!({"type": "number", "default": 1})),
     ] {
         assert_eq!(schema(field), expected, "{field}");
     }
@@ -249,6 +250,31 @@ fn every_mistake_has_kros_words() {
     );
 }
 
+/// Asked of kube-apiserver v1.34.4, as was every line of the next test.
+#[test]
+fn what_the_api_server_takes_is_not_refused() {
+    let item = json!({"Item": {"name": "string", "port": "integer | required=true", "p": "string | default=x"}});
+    for field in [
+        "float | default=1.0 minimum=0.5",
+        "float | default=1e3",
+        "object | default={\"a\": 1}",
+        "[]Item | listType=map listMapKey=port listMapKey=p",
+        "[]Item | listType=atomic",
+        "[][]string | listType=set",
+        "[]string | listType=set default=[\"a\",\"a\"]",
+        "[]string | default=null",
+        "map[string]Item",
+        "Item | default={\"port\": 1}",
+        "string | maxLength=-1",
+        "string | minLength=3 maxLength=2",
+        "string | required=true default=x",
+        "map[string]string | validation=\"self.all(k, k != 'a')\"",
+    ] {
+        let built = build(&map(&json!({"a": field})), &map(&item));
+        assert!(built.is_ok(), "{field}: {built:?}");
+    }
+}
+
 #[test]
 fn what_the_api_server_would_refuse_is_found_here() {
     let item = json!({"Item": {"name": "string", "port": "integer | required=true"}});
@@ -277,6 +303,12 @@ fn oddities_are_warnings() {
     for (field, words) in [
         ("string | default='x'", "the single quotes are part of the default: \"'x'\""),
         ("string | default=\"a\\\\b\"", "the backslash starts a JSON escape: the default is \"a\\u{8}\""),
+        ("[]string | default=null", "null is no default: API servers leave it out"),
+        (
+            "string | validation=\"self > 1\"",
+            "validation rule may be refused: found no matching overload for '_>_' applied to '(string, int)'",
+        ),
+        ("string | validation=\"self\"", "validation rule gives string, not bool"),
         ("string | re quired=true", "blanks inside the marker key required are dropped"),
     ] {
         assert_eq!(findings(&json!({"a": field}), &json!({})), [format!("spec.schema.spec.a: {words}")], "{field}");

@@ -9,6 +9,7 @@ mod path;
 mod tests;
 
 pub use locations::Locations;
+pub(crate) use parse::whole;
 pub use parse::{documents, documents_with_duplicates};
 pub use path::{element, field};
 use serde_json::Value;

@@ -200,7 +200,7 @@ fn duplicate(key: &Spanned<String>) -> Diagnostic {
 }
 
 /// JSON writers of Kubernetes print whole floats without a fraction, so that `1.0` counts as an integer.
-fn whole(value: f64) -> Option<Number> {
+pub(crate) fn whole(value: f64) -> Option<Number> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
     (value.fract() == 0.0 && value.abs() <= EXACT).then(|| Number::from(value as i64))

@@ -5,7 +5,7 @@ use cel::{
     common::ast::{CallExpr, Expr, LiteralValue, operators},
 };
 
-use super::{Checker, assign, suggest, unify::most_general};
+use super::{Checker, alike::alike, suggest, unify::most_general};
 use crate::cel::{macros::Macro, references::qualified, types::Type};
 
 impl Checker<'_> {
@@ -111,7 +111,7 @@ impl Checker<'_> {
         let plain = self.unifier.resolved(&types[0]);
         if plain == Type::Bool || plain == Type::Dyn {
             let (left, right) = (self.unifier.resolved(&types[1]), self.unifier.resolved(&types[2]));
-            if assign::alike(&left, &right) {
+            if alike(&left, &right) {
                 return most_general(left, right);
             }
         }

@@ -11,7 +11,7 @@ impl Checker<'_> {
         let elements = self.elements_of(list);
         if let Some(Expr::Literal(LiteralValue::String(text))) = call.target.as_deref().map(|target| &target.expr) {
             let message = match clauses(text.inner()) {
-                Ok(clauses) => return self.printed(id, &clauses, list, elements),
+                Ok(clauses) => return self.printed(id, &clauses, list, &elements),
                 Err(message) => message,
             };
             self.error(id, message, None);
@@ -19,7 +19,7 @@ impl Checker<'_> {
         self.list_of(&elements)
     }
 
-    fn printed(&mut self, id: u64, clauses: &[char], list: &ListExpr, elements: Vec<Type>) -> Type {
+    fn printed(&mut self, id: u64, clauses: &[char], list: &ListExpr, elements: &[Type]) -> Type {
         for (index, clause) in clauses.iter().enumerate() {
             let Some(of) = elements.get(index) else {
                 self.error(id, format!("error during formatting: index {index} out of range"), None);
@@ -30,7 +30,7 @@ impl Checker<'_> {
                 self.error(list.elements[index].id, format!("error during formatting: {message}, was given {of}"), None);
             }
         }
-        self.list_of(&elements)
+        self.list_of(elements)
     }
 }
 

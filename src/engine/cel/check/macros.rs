@@ -24,7 +24,7 @@ impl Checker<'_> {
             Macro::OptMap | Macro::OptFlatMap => vec![self.optional_target(target.id, &range)],
             _ => self.elements(target.id, &range, names.len()),
         };
-        self.under(names, variables.clone(), |checker| checker.body(found, call, &range, variables))
+        self.under(names, variables.clone(), |checker| checker.body(found, call, &range, &variables))
     }
 
     fn under<T>(&mut self, names: Vec<String>, types: Vec<Type>, work: impl FnOnce(&mut Self) -> T) -> T {
@@ -62,7 +62,7 @@ impl Checker<'_> {
         }
     }
 
-    fn body(&mut self, found: Macro, call: &CallExpr, range: &Type, variables: Vec<Type>) -> Type {
+    fn body(&mut self, found: Macro, call: &CallExpr, range: &Type, variables: &[Type]) -> Type {
         let arguments = &call.args[variables.len()..];
         let Some((last, conditions)) = arguments.split_last() else { return Type::Dyn };
         let element = variables.last().cloned().unwrap_or(Type::Dyn);

@@ -4,7 +4,7 @@
 //! errors are collected; a part that is wrong has type `dyn`, so that one mistake is told once. Wording is kro's (kro.md 5).
 
 mod access;
-mod assign;
+mod alike;
 mod call;
 mod format;
 mod macros;
@@ -18,7 +18,6 @@ use cel::{
 };
 use thiserror::Error;
 
-pub use assign::fits;
 pub use scope::Scope;
 
 use super::{

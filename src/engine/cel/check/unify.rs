@@ -77,7 +77,7 @@ impl Unifier {
             return self.substitute(*variable, wanted, true);
         }
         match (value, wanted) {
-            (Type::Dyn, _) | (_, Type::Dyn) => true,
+            (Type::Dyn, _) | (_, Type::Dyn) | (Type::Type(_), Type::Type(_)) => true,
             (Type::Null, other) | (other, Type::Null) => {
                 matches!(other, Type::Timestamp | Type::Duration | Type::Struct(_) | Type::Opaque(_) | Type::Optional(_))
             }
@@ -85,7 +85,6 @@ impl Unifier {
                 self.assign(value, wanted)
             }
             (Type::Map(key, value), Type::Map(wanted_key, wanted)) => self.assign(key, wanted_key) && self.assign(value, wanted),
-            (Type::Type(_), Type::Type(_)) => true,
             (Type::Struct(value), Type::Struct(wanted)) => value.name == wanted.name,
             _ => false,
         }
@@ -175,10 +174,9 @@ pub(super) fn most_general(left: Type, right: Type) -> Type {
 
 fn says_less(left: &Type, right: &Type) -> bool {
     match (left, right) {
-        (Type::Dyn | Type::Var(_), _) => true,
+        // Null joins what may be null, and then the other is the type.
+        (Type::Dyn | Type::Var(_), _) | (_, Type::Null) => true,
         (_, Type::Dyn | Type::Var(_)) => false,
-        // Null joins what may be null, and then the other says more.
-        (_, Type::Null) => true,
         (Type::List(left), Type::List(right)) | (Type::Optional(left), Type::Optional(right)) => says_less(left, right),
         (Type::Map(key, value), Type::Map(other_key, other)) => says_less(key, other_key) && says_less(value, other),
         (left, right) => left == right,

@@ -69,7 +69,7 @@ fn native(value: &dyn Val) -> Result<Value, String> {
         }
         return Ok(Value::Object(fields));
     }
-    to_json(value)?.ok_or_else(|| "omit() is no JSON value".to_owned())
+    to_json(value, None)?.ok_or_else(|| "omit() is no JSON value".to_owned())
 }
 
 /// Every number becomes a double, as kro does.

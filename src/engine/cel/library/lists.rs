@@ -116,14 +116,14 @@ fn distinct<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
 }
 
 fn first<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
-    optional(list(&arguments, 0)?.first())
+    optional(list(&arguments, 0)?.first().map(AsRef::as_ref))
 }
 
 fn last<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
-    optional(list(&arguments, 0)?.last())
+    optional(list(&arguments, 0)?.last().map(AsRef::as_ref))
 }
 
-fn optional<'b, 'v>(element: Option<&Box<dyn Val + 'v>>) -> Outcome<'b, 'v> {
+fn optional<'b, 'v>(element: Option<&(dyn Val + 'v)>) -> Outcome<'b, 'v> {
     give(element.map_or_else(CelOptional::none, |element| CelOptional::of(element.clone_as_boxed())))
 }
 

@@ -21,8 +21,8 @@ pub(super) fn entries() -> Vec<Entry> {
         instead("string", &["string(net.IP) -> string"], ip_text),
         instead("string", &["string(net.CIDR) -> string"], network_text),
         ours("family", &["net.IP.family() -> int"], family),
-        ours("isUnspecified", &["net.IP.isUnspecified() -> bool"], |arguments| check(&arguments, |ip| ip.is_unspecified())),
-        ours("isLoopback", &["net.IP.isLoopback() -> bool"], |arguments| check(&arguments, |ip| ip.is_loopback())),
+        ours("isUnspecified", &["net.IP.isUnspecified() -> bool"], |arguments| check(&arguments, IpAddr::is_unspecified)),
+        ours("isLoopback", &["net.IP.isLoopback() -> bool"], |arguments| check(&arguments, IpAddr::is_loopback)),
         ours("isLinkLocalMulticast", &["net.IP.isLinkLocalMulticast() -> bool"], |arguments| {
             check(&arguments, link_local_multicast)
         }),

@@ -1,6 +1,6 @@
 //! Optional values.
 
-use cel::common::types::CelOptional;
+use cel::common::{types::CelOptional, value::Val};
 
 use super::{
     Entry,
@@ -27,7 +27,7 @@ fn unwrap<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     let mut values = Vec::new();
     for element in list(&arguments, 0)? {
         let optional = element.downcast_ref::<CelOptional>().ok_or_else(no_overload)?;
-        values.extend(optional.option().map(|value| value.clone_as_boxed()));
+        values.extend(optional.option().map(Val::clone_as_boxed));
     }
     give_list(values)
 }

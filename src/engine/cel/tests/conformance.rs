@@ -183,8 +183,8 @@ fn outcome(case: &Value, environment: &'static Environment) -> Result<(), String
 fn same(found: &dyn Val, wanted: &dyn Val) -> bool {
     if let (Some(found), Some(wanted)) = (found.downcast_ref::<CelDouble>(), wanted.downcast_ref::<CelDouble>()) {
         // The reader of JSON may be off by the last bit.
-        return (found.inner() - wanted.inner()).abs() <= wanted.inner().abs() * 1e-15
-            || found.inner() == wanted.inner()
+        return found.equals(wanted)
+            || (found.inner() - wanted.inner()).abs() <= wanted.inner().abs() * 1e-15
             || (found.inner().is_nan() && wanted.inner().is_nan());
     }
     found.get_type() == wanted.get_type() && found.equals(wanted)

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     cel::{
-        Activation, Dialect, ErrorKind, Evaluated, Expression, Limits, Scope, Type, check, evaluate, is_function, is_type_name,
+        Activation, Dialect, ErrorKind, Evaluated, Expression, Limits, Scope, Type, check, evaluate, evaluate_into, is_function,
+        is_type_name,
     },
     schema::Schema,
 };
@@ -92,6 +93,8 @@ fn computes_values() {
 fn reading_follows_the_schema() {
     let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
         "data": {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+        "bad": {"type": "string", "format": "byte"},
+        "micro": {"type": "string", "format": "date-time"},
         "at": {"type": "string", "format": "date-time"},
         "day": {"type": "string", "format": "date"},
         "wait": {"type": "string", "format": "duration"},
@@ -101,7 +104,7 @@ fn reading_follows_the_schema() {
         "map": {"type": "object", "additionalProperties": {"type": "string", "nullable": true}},
     }}))
     .unwrap();
-    let object = json!({"data": {"k": "aGk=", "bad": "!"}, "at": "2024-01-02T03:04:05Z", "day": "2024-01-02", "wait": "90s", "count": 2.0, "ratio": 3, "gone": null, "map": {"x": null}});
+    let object = json!({"data": {"k": "aGk=", "at": ""}, "bad": "!", "micro": "2024-01-02T03:04:05.250Z", "at": "2024-01-02T03:04:05Z", "day": "2024-01-02", "wait": "90s", "count": 2.0, "ratio": 3, "gone": null, "map": {"x": null}});
     let activation = Activation::new().with("o", object, Some(Arc::new(schema)));
     for (source, expected) in [
         ("string(o.data.k)", json!("hi")),
@@ -112,11 +115,18 @@ fn reading_follows_the_schema() {
         ("o.ratio + 0.5", json!(3.5)),
         ("has(o.gone)", json!(false)),
         ("o.map.x == null", json!(true)),
+        ("o.data", json!({"k": "aGk=", "at": ""})),
+        ("{'when': o.at, 'micro': o.micro}", json!({"when": "2024-01-02T03:04:05Z", "micro": "2024-01-02T03:04:05.250Z"})),
+        ("o.micro", json!("2024-01-02T03:04:05Z")),
     ] {
         let found = evaluate(&Expression::parse(source).unwrap(), &activation, &Limits::default());
         assert_eq!(found, Ok(Evaluated::Value(expected)), "{source}");
     }
-    let broken = evaluate(&Expression::parse("o.data.bad").unwrap(), &activation, &Limits::default()).unwrap_err();
+    let data: Schema = serde_json::from_value(json!({"type": "string", "format": "byte"})).unwrap();
+    let bytes = Expression::parse("o.data.k + bytes('!')").unwrap();
+    assert_eq!(evaluate_into(&bytes, &activation, &Limits::default(), Some(&data)), Ok(Evaluated::Value(json!("aGkh"))));
+    assert_eq!(evaluate(&bytes, &activation, &Limits::default()).unwrap_err().kind, ErrorKind::Failed);
+    let broken = evaluate(&Expression::parse("o.bad").unwrap(), &activation, &Limits::default()).unwrap_err();
     assert_eq!((broken.kind, broken.message.as_str()), (ErrorKind::Failed, "invalid data, expected byte, got \"!\""));
 }
 

@@ -9,6 +9,7 @@ mod checks;
 mod conformance;
 mod corpus;
 mod evaluation;
+mod speed;
 mod vectors;
 
 /// Where recorded data is; `None`, after saying so, where there is none.

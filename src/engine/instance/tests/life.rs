@@ -209,3 +209,20 @@ fn an_authors_conditions_replace_the_built_in_ones() {
         conditions.as_array().unwrap().iter().map(|c| (c["type"].as_str().unwrap(), c["status"].as_str().unwrap())).collect();
     assert_eq!(says, [("Works", "True"), ("Ready", "True"), ("ResourcesReady", "Unknown")]);
 }
+
+#[test]
+fn secret_data_can_be_written_and_copied() {
+    let secret = |id: &str, data: &str| {
+        format!(
+            "- id: {id}\n  template:\n    apiVersion: v1\n    kind: Secret\n    metadata:\n      name: {id}\n    data: {data}\n"
+        )
+    };
+    let resources = secret("bytes", "{k: '${bytes(schema.spec.name)}', t: '${base64.encode(bytes(schema.spec.name))}'}")
+        + &secret("copy", "${bytes.data}");
+    let mut cluster = cluster("name: string", "text: ${string(bytes.data.k)}", &resources, json!({"name": "abc"}));
+    let decision = cluster.settle();
+    assert_eq!(decision.state, InstanceState::Active, "{:#?}", decision.nodes);
+    let copy = cluster.objects.iter().find(|(key, _)| key.name == "copy").unwrap().1;
+    assert_eq!(copy.at(&["data"]).unwrap(), &json!({"k": "YWJj", "t": "YWJj"}));
+    assert_eq!(cluster.objects[&cluster.key].status()["text"], "abc");
+}

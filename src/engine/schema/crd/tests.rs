@@ -196,6 +196,21 @@ fn a_generated_crd_is_read_back_with_its_metadata_described() {
 }
 
 #[test]
+fn columns_are_written_as_they_are_stored() {
+    let column = json!({"name": "A", "type": "string", "jsonPath": ".spec.a", "priority": 0, "description": ""});
+    let crd = generate(
+        Owner { name: "w", uid: "" },
+        &rgd_schema(&json!({"additionalPrinterColumns": [column]})),
+        Schema::default(),
+        Schema::default(),
+    );
+    assert_eq!(
+        crd.0["spec"]["versions"][0]["additionalPrinterColumns"],
+        json!([{"name": "A", "type": "string", "jsonPath": ".spec.a"}])
+    );
+}
+
+#[test]
 fn embedded_objects_are_described_too() {
     let crd = json!({"metadata": {"name": "xs.g"}, "spec": {"group": "g", "scope": "Namespaced", "names": {"kind": "X", "plural": "xs"}, "versions": [
         {"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"list": {"type": "array", "items":

@@ -97,7 +97,7 @@ fn names(schema: &RgdSchema) -> Value {
 /// Columns that are given replace the default ones, they are not added to them.
 fn columns(schema: &RgdSchema) -> Value {
     if !schema.additional_printer_columns.is_empty() {
-        return json!(schema.additional_printer_columns);
+        return schema.additional_printer_columns.iter().map(as_stored).collect();
     }
     json!([
         {"name": "State", "type": "string", "jsonPath": ".status.state", "description": "What the instance is doing"},
@@ -105,6 +105,13 @@ fn columns(schema: &RgdSchema) -> Value {
             "description": "Whether all of the instance is ready"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "description": "Time since creation"},
     ])
+}
+
+/// API servers leave out what is empty; written otherwise, the CRD would differ from the stored one for ever.
+fn as_stored(column: &Value) -> Value {
+    let Value::Object(fields) = column else { return column.clone() };
+    let kept = fields.iter().filter(|(_, value)| **value != json!(0) && **value != json!("") && !value.is_null());
+    Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 fn metadata(owner: Owner<'_>, schema: &RgdSchema) -> Value {
