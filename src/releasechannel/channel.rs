@@ -10,6 +10,7 @@ use crate::closure::Closure;
 use crate::error::ResolveError;
 use crate::fetch::Fetcher;
 use crate::repository::{ComponentRepository, ComponentVersion};
+use crate::verify::{Verification, verify_resources};
 
 /// The exact answer to "what will be installed", with the RGDs.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Channel {
     pub distribution: Option<ComponentVersion>,
     /// The Platform file that SOURCE was, if it was one.
     pub platform: Option<PlatformSpec>,
+    /// What was proven of it.
+    pub verification: Verification,
     /// What a person should know and need not act on, such as "an umbrella with resources of its own".
     pub remarks: Vec<String>,
     pub(crate) closure: Closure,
@@ -61,6 +64,14 @@ impl Channel {
     pub async fn fetch(&self, component: &ComponentVersion, resource: &str) -> Result<Bytes, ResolveError> {
         let node = self.closure.require(component)?;
         self.fetcher.resource(node, resource).await
+    }
+
+    /// Reads all content that is beside the descriptors and compares it with its digests; compares pinned references. What was proven
+    /// before, and this.
+    pub async fn verify_resources(&self) -> Result<Verification, ResolveError> {
+        let mut verification = self.verification.clone();
+        verify_resources(&self.closure, &self.fetcher, &mut verification).await?;
+        Ok(verification)
     }
 
     /// The instance of this distribution, if it has one.

@@ -187,6 +187,14 @@ pub enum ResolveError {
         /// What is wrong, with line and column.
         reason: String,
     },
+    /// A signature or a digest does not prove what it should.
+    #[error("component {} is not proven: {reason}", arrows(path))]
+    Unproven {
+        /// Root first.
+        path: Vec<ComponentVersion>,
+        /// What is missing or wrong.
+        reason: String,
+    },
     /// Options cannot be used, such as a CA file that holds no certificate.
     #[error("{option} cannot be used: {reason}")]
     Option {
@@ -208,6 +216,7 @@ impl ResolveError {
             | Self::Choice { .. }
             | Self::Limit { .. }
             | Self::Document { .. }
+            | Self::Unproven { .. }
             | Self::Option { .. } => ErrorKind::Refused,
         }
     }

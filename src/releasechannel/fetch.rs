@@ -32,6 +32,11 @@ pub(crate) struct Artifact {
     pub(crate) manifest: Manifest,
 }
 
+enum Settled {
+    Artifact(Artifact),
+    Blob(BlobStream),
+}
+
 /// Opens resources. Holds the connections to registries outside the component's own repository.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetcher {
@@ -70,25 +75,43 @@ impl Fetcher {
 
     async fn document(&self, found: Found, resource: &Resource, what: &str) -> Result<Bytes, RepositoryError> {
         let expected = expected_digest(resource, what)?;
+        match self.settled(found, expected.as_ref(), what).await? {
+            Settled::Artifact(artifact) => artifact::document_layer(&artifact, what, &self.limits).await,
+            Settled::Blob(stream) => stream.read(self.limits.document_bytes).await,
+        }
+    }
+
+    /// Reads a resource to its end, or as far as its digest needs, and compares it with its digest.
+    pub(crate) async fn prove(&self, node: &Node, resource: &Resource) -> Result<(), ResolveError> {
+        let what = format!("resource {} of {}", resource.identity, node.at());
+        let proven = async {
+            let found = self.open(node.source.as_ref(), &node.descriptor.name, resource, &what).await?;
+            let expected = expected_digest(resource, &what)?;
+            match self.settled(found, expected.as_ref(), &what).await? {
+                Settled::Artifact(_) => Ok(()),
+                Settled::Blob(mut stream) => {
+                    while stream.next().await?.is_some() {}
+                    Ok(())
+                }
+            }
+        };
+        proven.await.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })
+    }
+
+    /// Unpacks what is packed and proves what can be proven before reading: an artifact by its manifest. A blob's stream gets the
+    /// resource's digest as a second one to have at its end.
+    async fn settled(&self, found: Found, expected: Option<&Digest>, what: &str) -> Result<Settled, RepositoryError> {
         match found {
-            Found::Blob { stream, media_type } => {
-                let bytes = stream.read(self.limits.document_bytes).await?;
-                if artifact::is_packed(&media_type) {
-                    let unpacked = artifact::unpack(&bytes, what, &self.limits)?;
-                    prove(expected.as_ref(), &unpacked.manifest, Some(&bytes), what)?;
-                    return artifact::document_layer(&unpacked, what, &self.limits).await;
-                }
-                if let Some(expected) = expected
-                    && !expected.matches(&bytes)
-                {
-                    return Err(RepositoryError::Digest { what: what.to_owned(), found: hash_like(&expected, &bytes), expected });
-                }
-                Ok(bytes)
-            }
             Found::Artifact(artifact) => {
-                prove(expected.as_ref(), &artifact.manifest, None, what)?;
-                artifact::document_layer(&artifact, what, &self.limits).await
+                prove(expected, &artifact.manifest, None, what)?;
+                Ok(Settled::Artifact(artifact))
             }
+            Found::Blob { stream, media_type } if artifact::is_packed(&media_type) => {
+                let (packed, artifact) = artifact::unpack(stream, expected, what, &self.limits).await?;
+                prove(expected, &artifact.manifest, Some(&packed), what)?;
+                Ok(Settled::Artifact(artifact))
+            }
+            Found::Blob { stream, .. } => Ok(Settled::Blob(stream.also(what, expected))),
         }
     }
 
@@ -198,11 +221,11 @@ pub(crate) fn expected_digest(resource: &Resource, what: &str) -> Result<Option<
 pub(crate) fn prove(
     expected: Option<&Digest>,
     manifest: &Manifest,
-    packed: Option<&Bytes>,
+    packed: Option<&Digest>,
     what: &str,
 ) -> Result<(), RepositoryError> {
     let Some(expected) = expected else { return Ok(()) };
-    if expected.matches(&manifest.bytes) || packed.is_some_and(|bytes| expected.matches(bytes)) {
+    if expected.matches(&manifest.bytes) || packed == Some(expected) {
         return Ok(());
     }
     let found = hash_like(expected, &manifest.bytes);

@@ -16,15 +16,18 @@ mod digest;
 mod error;
 mod fetch;
 mod image;
+pub mod normalise;
 mod open;
 mod options;
 mod registry;
 pub mod repository;
 mod resolve;
+pub mod signature;
 mod source;
 #[cfg(test)]
 mod testing;
 mod text;
+mod verify;
 pub mod versions;
 
 pub use channel::{Channel, ComponentText, RgdDocument};
@@ -40,3 +43,4 @@ pub use repository::{BlobStream, ComponentRepository, ComponentVersion, FoundDes
 pub use resolve::{Selection, inspect, platform_file, repository_from_spec, resolve};
 pub use source::{RepositoryRef, SourceRef};
 pub use text::TextError;
+pub use verify::{CheckedSignature, Verification};

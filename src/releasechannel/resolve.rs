@@ -20,7 +20,9 @@ use crate::open::{Opened, open};
 use crate::options::{Limits, Options};
 use crate::registry::Registries;
 use crate::repository::{ComponentRepository, ComponentVersion};
+use crate::signature::KeyRing;
 use crate::source::SourceRef;
+use crate::verify::verify;
 use crate::{text, versions};
 
 /// What was chosen where a channel leaves a choice.
@@ -50,11 +52,18 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let Opened { repositories, platform, .. } = opened;
     let closure = Closure::walk(root.clone(), repositories, &selection.select, &options.limits).await?;
     let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
+    let keys = KeyRing::load(options, registries.configuration())?;
+    let verification = verify(&closure, &root, &keys, options.verify, now())?;
     let fetcher = Fetcher { registries, limits: options.limits.clone() };
     let lock = lock_of(&root, &closure);
     let remarks = remarks(&root, &closure);
     let (rgds, instances, scenarios) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(Channel { lock, root, rgds, instances, scenarios, distribution, platform, remarks, closure, fetcher })
+    Ok(Channel { lock, root, rgds, instances, scenarios, distribution, platform, verification, remarks, closure, fetcher })
+}
+
+/// For the validity of certificates.
+fn now() -> std::time::Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A repository by its OCM specification, for Repository objects. Relative paths of archives are taken as they are.

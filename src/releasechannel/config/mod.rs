@@ -7,7 +7,7 @@ mod ocm;
 use std::path::{Path, PathBuf};
 
 pub(crate) use consumer::RequestedRepository;
-pub(crate) use ocm::Resolver;
+pub(crate) use ocm::{KeySource, Resolver};
 
 use crate::error::ResolveError;
 use crate::options::{Credential, Options};
@@ -24,7 +24,7 @@ pub(crate) struct Configuration {
     pub(crate) ca_files: Vec<PathBuf>,
     pub(crate) ca_pem: Vec<String>,
     /// Public keys and certificates by signature name.
-    pub(crate) keys: Vec<(String, ocm::KeySource)>,
+    pub(crate) keys: Vec<(String, KeySource)>,
 }
 
 /// A credential could not be got, which is another thing than there being none.

@@ -17,13 +17,15 @@ use crate::options::Limits;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Below this size a high ratio of compression is no bomb.
 const FREE_BYTES: u64 = 256 << 20;
+/// Bytes of an index.
+const INDEX_BYTES: u64 = 64 << 20;
 /// Deflate cannot do better than about 1032; real content stays far below this.
 const MOST_RATIO: u64 = 200;
 
 /// Opens a CTF that is a folder.
 pub(super) fn open_folder(path: &Path, place: String, limits: &Limits) -> Result<Contents, RepositoryError> {
     let index_path = path.join(INDEX_FILE);
-    let bytes = read_file(&index_path, limits.manifest_bytes.max(64 << 20))?;
+    let bytes = read_file(&index_path, limits.manifest_bytes.max(INDEX_BYTES))?;
     let artifacts = index::read(&bytes, &index_path.display().to_string())?;
     let folder = path.join("blobs");
     let mut blobs = BTreeMap::new();
@@ -46,27 +48,40 @@ pub(super) fn open_folder(path: &Path, place: String, limits: &Limits) -> Result
 
 /// Opens a CTF that is a tar or tgz: one pass finds where the blobs are. A tgz is unpacked into a file without a name first.
 pub(super) fn open_file(path: &Path, place: String, limits: &Limits) -> Result<Contents, RepositoryError> {
-    let mut file = File::open(path).map_err(|error| file_error("read", path, error))?;
+    let file = File::open(path).map_err(|error| file_error("read", path, error))?;
+    let set = open_set(file, &place, limits, &[INDEX_FILE])?;
+    let artifacts = index::read(&set.index, &format!("{place}: {INDEX_FILE}"))?;
+    let blob = |(name, payload): (String, Payload)| Some((name.strip_prefix("blobs/").and_then(digest_of_file)?, payload));
+    Ok(Contents { artifacts, blobs: set.files.into_iter().filter_map(blob).collect(), place })
+}
+
+/// An archive with an index: a CTF, an artifact set, an OCI layout.
+pub(crate) struct FileSet {
+    /// The index.
+    pub(crate) index: Vec<u8>,
+    /// Everything else, by name.
+    pub(crate) files: Vec<(String, Payload)>,
+}
+
+/// Opens a tar or tgz with an index of one of these names.
+pub(crate) fn open_set(mut file: File, place: &str, limits: &Limits, index_names: &[&str]) -> Result<FileSet, RepositoryError> {
+    let failed = |error| file_error("read", Path::new(place), error);
+    file.rewind().map_err(failed)?;
     let mut magic = [0; 2];
     let is_gzip = file.read_exact(&mut magic).is_ok() && magic == GZIP_MAGIC;
-    file.rewind().map_err(|error| file_error("read", path, error))?;
-    let mut file = if is_gzip { gunzip(file, path, &place, limits)? } else { file };
-    file.rewind().map_err(|error| file_error("read", path, error))?;
-    let (entries, index) = scan(&file, &place, limits)?;
+    file.rewind().map_err(failed)?;
+    let mut file = if is_gzip { gunzip(file, place, limits)? } else { file };
+    file.rewind().map_err(failed)?;
+    let (entries, index) = scan(&file, place, limits, index_names)?;
     let file = Arc::new(file);
-    let index = index.ok_or_else(|| RepositoryError::malformed(&place, format!("the archive has no {INDEX_FILE}")))?;
-    let artifacts = index::read(&index, &format!("{place}: {INDEX_FILE}"))?;
-    let blob = |(name, (offset, size)): (String, (u64, u64))| {
-        let digest = name.strip_prefix("blobs/").and_then(digest_of_file)?;
-        Some((digest, Payload::Range { file: Arc::clone(&file), offset, size }))
-    };
-    let blobs = entries.into_iter().filter_map(blob).collect();
-    Ok(Contents { place, artifacts, blobs })
+    let index = index.ok_or_else(|| RepositoryError::malformed(place, format!("the archive has no {}", index_names[0])))?;
+    let payload = |(name, (offset, size))| (name, Payload::Range { file: Arc::clone(&file), offset, size });
+    Ok(FileSet { index, files: entries.into_iter().map(payload).collect() })
 }
 
 type Offsets = BTreeMap<String, (u64, u64)>;
 
-fn scan(file: &File, place: &str, limits: &Limits) -> Result<(Offsets, Option<Vec<u8>>), RepositoryError> {
+fn scan(file: &File, place: &str, limits: &Limits, index_names: &[&str]) -> Result<(Offsets, Option<Vec<u8>>), RepositoryError> {
     let length = file.metadata().map_err(|error| RepositoryError::malformed(place, error))?.len();
     let mut archive = tar::Archive::new(file);
     let entries = archive.entries_with_seek().map_err(|error| not_a_tar(place, &error))?;
@@ -80,33 +95,15 @@ fn scan(file: &File, place: &str, limits: &Limits) -> Result<(Offsets, Option<Ve
         if offset.checked_add(size).is_none_or(|end| end > length) {
             return Err(RepositoryError::malformed(place, format!("the archive ends inside {name}")));
         }
-        if name == INDEX_FILE {
-            if index.is_some() {
-                return Err(RepositoryError::malformed(place, format!("the archive has {INDEX_FILE} twice")));
-            }
-            index = Some(read_bounded(&mut entry, 64 << 20, &format!("{place}: {INDEX_FILE}"))?);
-        } else {
+        if !index_names.contains(&name.as_str()) {
             offsets.insert(name, (offset, size));
+        } else if index.is_some() {
+            return Err(RepositoryError::malformed(place, format!("the archive has {name} twice")));
+        } else {
+            index = Some(read_bounded(&mut entry, INDEX_BYTES, &format!("{place}: {name}"))?);
         }
     }
     Ok((offsets, index))
-}
-
-/// Reads all files of a small tar or tgz that is in memory.
-pub(crate) fn in_memory(bytes: &Bytes, what: &str, limits: &Limits) -> Result<Vec<(String, Bytes)>, RepositoryError> {
-    let plain = gunzip_bytes(bytes, what, limits.document_bytes.max(FREE_BYTES))?;
-    let mut archive = tar::Archive::new(plain.as_ref());
-    let entries = archive.entries().map_err(|error| not_a_tar(what, &error))?;
-    let mut files = Vec::new();
-    for (count, entry) in entries.enumerate() {
-        check_count(count, what, limits)?;
-        let mut entry = entry.map_err(|error| not_a_tar(what, &error))?;
-        if let Some(name) = checked_name(&entry, what)? {
-            let content = read_bounded(&mut entry, plain.len() as u64, what)?;
-            files.push((name, content.into()));
-        }
-    }
-    Ok(files)
 }
 
 /// Decompresses where the bytes have gzip's magic (ocm.md section 5: the media type does not tell), else gives them back.
@@ -137,7 +134,8 @@ fn checked_name<R: Read>(entry: &tar::Entry<'_, R>, place: &str) -> Result<Optio
     }
 }
 
-fn gunzip(file: File, path: &Path, place: &str, limits: &Limits) -> Result<File, RepositoryError> {
+fn gunzip(file: File, place: &str, limits: &Limits) -> Result<File, RepositoryError> {
+    let path = Path::new(place);
     let packed = file.metadata().map_err(|error| file_error("read", path, error))?.len();
     let most = limits.archive_bytes.min(FREE_BYTES.max(packed.saturating_mul(MOST_RATIO)));
     let mut plain = tempfile::tempfile().map_err(|error| file_error("create a temporary file for", path, error))?;

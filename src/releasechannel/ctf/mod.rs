@@ -51,6 +51,14 @@ pub enum Payload {
     },
 }
 
+impl Payload {
+    /// All bytes, at most `limit` of them, unchecked. Blocks.
+    pub(crate) fn read(&self, limit: u64, what: &str) -> Result<Vec<u8>, RepositoryError> {
+        let (mut reader, _) = write::open(self)?;
+        archive::read_bounded(&mut reader, limit, what)
+    }
+}
+
 impl Contents {
     /// Opens a CTF. Blobs are only looked at when they are asked for.
     pub fn open(path: &Path, limits: &Limits) -> Result<Self, RepositoryError> {

@@ -106,7 +106,8 @@ fn copy(digest: &Digest, payload: &Payload, mut file: File, target: &Path) -> Re
     reader.prove(digest, target)
 }
 
-fn open(payload: &Payload) -> Result<(Box<dyn Read + '_>, u64), RepositoryError> {
+/// Opens a blob's bytes, unchecked, with their size.
+pub(super) fn open(payload: &Payload) -> Result<(Box<dyn Read + '_>, u64), RepositoryError> {
     match payload {
         Payload::Bytes(bytes) => Ok((Box::new(bytes.as_ref()), bytes.len() as u64)),
         Payload::Range { file, offset, size } => {

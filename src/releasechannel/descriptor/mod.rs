@@ -8,6 +8,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use read::DescriptorError;
+pub(crate) use read::is_signing;
 
 use crate::digest::Digest;
 

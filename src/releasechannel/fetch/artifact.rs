@@ -1,16 +1,20 @@
 //! OCI artifacts that carry a document: packed artifact sets, and the one layer that is meant.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 
 use super::Artifact;
-use crate::ctf::{Contents, Payload, archive};
+use crate::ctf::{Contents, Payload, archive, file_error};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::options::Limits;
-use crate::repository::{ArtifactStore, Manifest, Pointer, annotation, entry_digest, media_type};
+use crate::repository::{ArtifactStore, BlobStream, Manifest, Pointer, annotation, entry_digest, media_type};
 
 /// Names that writers of different age give to the index of an artifact set.
 const INDEX_NAMES: [&str; 3] = ["index.json", "artifact-descriptor.json", "artifact-set-descriptor.json"];
@@ -26,22 +30,36 @@ pub(crate) fn is_packed(media_type: &str) -> bool {
         || media_type.starts_with("application/vnd.ocm.software.oci.layout.v1+tar")
 }
 
-/// Unpacks an artifact set or OCI layout, and finds its main manifest.
-pub(crate) fn unpack(bytes: &Bytes, what: &str, limits: &Limits) -> Result<Artifact, RepositoryError> {
-    let files = archive::in_memory(bytes, what, limits)?;
-    let mut index = None;
-    let mut blobs = std::collections::BTreeMap::new();
-    for (name, content) in files {
-        if INDEX_NAMES.contains(&name.as_str()) {
-            index = Some(content);
-        } else if let Some(digest) = blob_digest(&name) {
-            blobs.insert(digest, Payload::Bytes(content));
-        }
+/// Unpacks an artifact set or OCI layout into a file without a name, and finds its main manifest. Also gives the hash of the packed form,
+/// made as `expected` was.
+pub(crate) async fn unpack(
+    mut stream: BlobStream,
+    expected: Option<&Digest>,
+    what: &str,
+    limits: &Limits,
+) -> Result<(Digest, Artifact), RepositoryError> {
+    let failed = |error| file_error("unpack", Path::new(what), error);
+    let mut file = tokio::fs::File::from_std(tempfile::tempfile().map_err(failed)?);
+    let mut hasher = expected.map_or_else(|| Digest::of(b"").hasher(), Digest::hasher);
+    while let Some(chunk) = stream.next().await? {
+        hasher.update(&chunk);
+        file.write_all(&chunk).await.map_err(failed)?;
     }
-    let index = index.ok_or_else(|| RepositoryError::malformed(what, "the packed artifact has no index.json"))?;
-    let index: Value = crate::text::json(&index).map_err(|error| RepositoryError::malformed(what, error))?;
+    file.flush().await.map_err(failed)?;
+    let file = file.into_std().await;
+    let (place, limits) = (what.to_owned(), limits.clone());
+    let unpacked = tokio::task::spawn_blocking(move || open_set(file, &place, &limits)).await;
+    let artifact = unpacked.unwrap_or_else(|error| Err(RepositoryError::malformed(what, error)))?;
+    Ok((hasher.finish(), artifact))
+}
+
+fn open_set(file: File, what: &str, limits: &Limits) -> Result<Artifact, RepositoryError> {
+    let set = archive::open_set(file, what, limits, &INDEX_NAMES)?;
+    let index: Value = crate::text::json(&set.index).map_err(|error| RepositoryError::malformed(what, error))?;
+    let blob = |(name, payload): (String, Payload)| Some((blob_digest(&name)?, payload));
+    let blobs: BTreeMap<Digest, Payload> = set.files.into_iter().filter_map(blob).collect();
     let main = main_entry(&index, what)?;
-    let manifest = read_manifest(&blobs, &main, what)?;
+    let manifest = read_manifest(&blobs, &main, what, limits)?;
     let store = Contents { place: what.to_owned(), artifacts: Vec::new(), blobs }.into_store(limits.clone());
     Ok(Artifact { store, repository: UNNAMED.to_owned(), manifest })
 }
@@ -73,17 +91,22 @@ fn main_entry(index: &Value, what: &str) -> Result<Digest, RepositoryError> {
 }
 
 fn read_manifest(
-    blobs: &std::collections::BTreeMap<Digest, Payload>,
+    blobs: &BTreeMap<Digest, Payload>,
     digest: &Digest,
     what: &str,
+    limits: &Limits,
 ) -> Result<Manifest, RepositoryError> {
-    match blobs.get(digest) {
-        Some(Payload::Bytes(bytes)) if digest.matches(bytes) => Manifest::decode(bytes.clone(), digest.clone(), "", what),
-        Some(_) => {
-            Err(RepositoryError::malformed(what, format!("the packed artifact's manifest does not have the digest {digest}")))
-        }
-        None => Err(RepositoryError::malformed(what, format!("the packed artifact lacks its manifest {digest}"))),
+    let payload = blobs.get(digest);
+    let payload =
+        payload.ok_or_else(|| RepositoryError::malformed(what, format!("the packed artifact lacks its manifest {digest}")))?;
+    let bytes = Bytes::from(payload.read(limits.manifest_bytes, what)?);
+    if !digest.matches(&bytes) {
+        return Err(RepositoryError::malformed(
+            what,
+            format!("the packed artifact's manifest does not have the digest {digest}"),
+        ));
     }
+    Manifest::decode(bytes, digest.clone(), "", what)
 }
 
 /// Reads the layer with the document: the only one, or the only one that says it is YAML or JSON.

@@ -14,7 +14,7 @@ pub struct BlobStream {
     name: String,
     size: Option<u64>,
     chunks: BoxStream<'static, Result<Bytes, RepositoryError>>,
-    check: Option<(Hasher, Digest)>,
+    checks: Vec<(String, Hasher, Digest)>,
     limit: u64,
     seen: u64,
 }
@@ -34,8 +34,19 @@ impl BlobStream {
         expected: &Digest,
         limit: u64,
     ) -> Self {
-        let check = Some((expected.hasher(), expected.clone()));
-        Self { name: name.into(), size, chunks, check, limit, seen: 0 }
+        let stream = Self { name: name.into(), size, chunks, checks: Vec::new(), limit, seen: 0 };
+        let name = stream.name.clone();
+        stream.also(&name, Some(expected))
+    }
+
+    /// Asks for a further digest of the same bytes; `what` names them in the error.
+    #[must_use]
+    pub fn also(mut self, what: &str, expected: Option<&Digest>) -> Self {
+        let is_new = |expected: &&Digest| !self.checks.iter().any(|(_, _, known)| known == *expected);
+        if let Some(expected) = expected.filter(is_new) {
+            self.checks.push((what.to_owned(), expected.hasher(), expected.clone()));
+        }
+        self
     }
 
     /// Wraps bytes that are already in memory and checks them like any others.
@@ -76,19 +87,20 @@ impl BlobStream {
         if self.seen > self.limit {
             return Err(self.over_limit());
         }
-        if let Some((hasher, _)) = &mut self.check {
+        for (_, hasher, _) in &mut self.checks {
             hasher.update(&chunk);
         }
         Ok(chunk)
     }
 
     fn finish(&mut self) -> Result<(), RepositoryError> {
-        let Some((hasher, expected)) = self.check.take() else { return Ok(()) };
-        let found = hasher.finish();
-        if found == expected {
-            return Ok(());
+        for (what, hasher, expected) in self.checks.drain(..) {
+            let found = hasher.finish();
+            if found != expected {
+                return Err(RepositoryError::Digest { what, expected, found });
+            }
         }
-        Err(RepositoryError::Digest { what: self.name.clone(), expected, found })
+        Ok(())
     }
 
     fn over_limit(&self) -> RepositoryError {

@@ -1,0 +1,112 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::error::ErrorKind;
+use crate::options::Options;
+use crate::resolve::{Selection, inspect};
+use crate::source::SourceRef;
+use crate::testing::{data, offline};
+
+const CHANNEL: &str = "acme.example/releasechannel/stable:2026.11.0";
+
+fn with_key(file: &str, policy: Verify) -> Options {
+    let key = data().join("ocm/keys").join(file);
+    Options { keys: [("acme-sig".to_owned(), key)].into(), verify: policy, ..offline() }
+}
+
+async fn check(vector: &str, component: &str, options: &Options) -> Result<Verification, ResolveError> {
+    let path: PathBuf = data().join("ocm/signed").join(vector);
+    let source = SourceRef::parse(&format!("ctf::{}//{component}", path.display())).unwrap();
+    let channel = inspect(&source, &Selection::default(), options).await?;
+    channel.verify_resources().await
+}
+
+/// Every signed archive: proven where it should be, refused where it was changed.
+#[tokio::test]
+async fn show_04_verify() {
+    let mut names: Vec<String> = std::fs::read_dir(data().join("ocm/signed"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let mut right = 0;
+    let mut wrong = Vec::new();
+    for name in &names {
+        let component = if name.contains("-gateway-") { "acme.example/services/gateway:1.3.0" } else { CHANNEL };
+        let key = if name.contains("-pem") { "ca.crt" } else { "acme.pub" };
+        let proven = check(name, component, &with_key(key, Verify::Required)).await;
+        let by_other = check(name, component, &with_key("other.pub", Verify::Required)).await;
+        let fits = match (name.starts_with("neg-"), &proven) {
+            (true, Err(error)) => error.kind() == ErrorKind::Refused,
+            (false, Ok(verification)) => verification.is_proven() && verification.resources_read > 0,
+            _ => false,
+        };
+        if fits && by_other.is_err() {
+            right += 1
+        } else {
+            wrong.push(format!("{name}: {:?}", proven.map_err(|error| error.to_string())))
+        }
+    }
+    eprintln!("SHOW 04 verify {right}/{}", names.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(names.len() >= 14);
+}
+
+#[tokio::test]
+async fn a_changed_child_is_refused_with_the_way_to_it() {
+    let error = check("neg-child-changed", CHANNEL, &with_key("acme.pub", Verify::IfSigned)).await.unwrap_err();
+    assert!(error.to_string().contains(&format!("{CHANNEL} → ")), "{error}");
+    assert!(matches!(error, ResolveError::Repository { source: RepositoryError::Digest { .. }, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn policies_differ_where_there_is_no_key() {
+    let signed = "v3-pkcs1-sha256";
+    let without_key = check(signed, CHANNEL, &offline()).await.unwrap();
+    assert!(!without_key.is_proven() && without_key.remarks.iter().any(|remark| remark.contains("no key")), "{without_key:?}");
+    let required = check(signed, CHANNEL, &Options { verify: Verify::Required, ..offline() }).await.unwrap_err();
+    assert!(required.to_string().contains("acme-sig"), "{required}");
+    let off = check(signed, CHANNEL, &Options { verify: Verify::Off, ..offline() }).await.unwrap();
+    assert!(off.remarks.iter().any(|remark| remark.contains("switched off")));
+    let wrong_key = check(signed, CHANNEL, &with_key("other.pub", Verify::IfSigned)).await.unwrap_err();
+    assert!(matches!(wrong_key, ResolveError::Unproven { .. }), "{wrong_key}");
+}
+
+#[tokio::test]
+async fn an_unsigned_channel_is_refused_only_where_a_signature_is_required() {
+    let path = data().join("ocm/ctf/v1");
+    let source = SourceRef::parse(&format!("ctf::{}//{CHANNEL}", path.display())).unwrap();
+    assert!(inspect(&source, &Selection::default(), &offline()).await.is_ok());
+    let error = inspect(&source, &Selection::default(), &with_key("acme.pub", Verify::Required)).await.unwrap_err();
+    assert!(error.to_string().contains("not signed"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Refused);
+}
+
+/// What is excluded by its maker is said, what is tampered with is refused.
+#[tokio::test]
+async fn local_content_is_read_and_compared() {
+    let check = async |name: &str, component: &str| {
+        let path = data().join("ocm/ctf/hand").join(name);
+        let source = SourceRef::parse(&format!("ctf::{}//{component}", path.display())).unwrap();
+        inspect(&source, &Selection::default(), &offline()).await.unwrap().verify_resources().await
+    };
+    let excluded = check("excluded-from-signature", "acme.example/hand/excluded:1.0.0").await.unwrap();
+    assert!(excluded.remarks.iter().any(|remark| remark.contains("excluded")), "{excluded:?}");
+    let error = check("tampered-blob", "acme.example/hand/tampered:1.0.0").await.unwrap_err();
+    assert!(matches!(error, ResolveError::Repository { source: RepositoryError::Digest { .. }, .. }), "{error}");
+}
+
+/// Packed and nested artifacts have their digests by the dual rule: all local content of both tools' archives is right.
+#[tokio::test]
+async fn show_04_resource_digests() {
+    let mut read = 0;
+    for name in ["v1", "v2", "v1-byval", "v2-byval", "v1-byref"] {
+        let path = data().join("ocm/ctf").join(name);
+        let source = SourceRef::parse(&format!("ctf::{}//{CHANNEL}", path.display())).unwrap();
+        let channel = inspect(&source, &Selection::default(), &offline()).await.unwrap();
+        let verification = channel.verify_resources().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(verification.resources_read > 8, "{name}: {}", verification.resources_read);
+        read += verification.resources_read;
+    }
+    eprintln!("SHOW 04 resource-digests {read}/{read}");
+}
