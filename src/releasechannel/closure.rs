@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
+use tokio::sync::OnceCell;
 
+use crate::config::Resolver;
 use crate::descriptor::{Descriptor, Reference};
 use crate::digest::Digest;
 use crate::error::{ErrorKind, RepositoryError, ResolveError};
 use crate::options::Limits;
 use crate::repository::{ComponentRepository, ComponentVersion};
+use crate::source::RepositoryRef;
 use crate::versions;
 
 /// All component versions that a root leads to.
@@ -50,6 +53,34 @@ impl Node {
     }
 }
 
+/// Further places for what is nowhere else: resolvers of the configuration, opened when they are needed.
+#[derive(Debug, Default)]
+pub(crate) struct Fallbacks {
+    entries: Vec<(Resolver, OnceCell<Arc<dyn ComponentRepository>>)>,
+}
+
+/// Opens a repository for a resolver.
+pub(crate) type Opener<'a> = &'a (dyn Fn(&RepositoryRef) -> Result<Arc<dyn ComponentRepository>, ResolveError> + Sync);
+
+impl Fallbacks {
+    pub(crate) fn new(resolvers: &[Resolver]) -> Self {
+        Self { entries: resolvers.iter().map(|resolver| (resolver.clone(), OnceCell::new())).collect() }
+    }
+
+    async fn open(&self, index: usize, open: Opener<'_>) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
+        let (resolver, cell) = &self.entries[index];
+        cell.get_or_try_init(|| async { open(&resolver.repository) }).await.cloned()
+    }
+}
+
+/// What a walk needs to know.
+pub(crate) struct Walk<'a> {
+    pub(crate) select: &'a BTreeMap<String, String>,
+    pub(crate) limits: &'a Limits,
+    pub(crate) fallbacks: &'a Fallbacks,
+    pub(crate) open: Opener<'a>,
+}
+
 /// A component version that is still to be read.
 struct Wanted {
     path: Vec<ComponentVersion>,
@@ -62,14 +93,13 @@ impl Closure {
     pub(crate) async fn walk(
         root: ComponentVersion,
         repositories: Vec<Arc<dyn ComponentRepository>>,
-        select: &BTreeMap<String, String>,
-        limits: &Limits,
+        walk: &Walk<'_>,
     ) -> Result<Self, ResolveError> {
         let mut closure = Self { nodes: BTreeMap::new(), repositories };
         let mut seen = BTreeSet::from([root.clone()]);
         let mut level = vec![Wanted { path: vec![root], prefer: 0 }];
         while !level.is_empty() {
-            let found = closure.read_level(level, select, limits).await?;
+            let found = closure.read_level(level, walk).await?;
             level = Vec::new();
             for node in found {
                 for target in node.targets() {
@@ -79,20 +109,16 @@ impl Closure {
                 }
                 closure.nodes.insert(node.at(), node);
             }
-            check_bounds(seen.len(), &level, limits)?;
+            check_bounds(seen.len(), &level, walk.limits)?;
         }
         closure.refuse_cycles()?;
+        closure.adopt(walk.fallbacks);
         Ok(closure)
     }
 
-    async fn read_level(
-        &self,
-        level: Vec<Wanted>,
-        select: &BTreeMap<String, String>,
-        limits: &Limits,
-    ) -> Result<Vec<Node>, ResolveError> {
-        let reads = level.into_iter().map(|wanted| self.read(wanted, select, limits));
-        let mut results = stream::iter(reads).buffered(limits.parallel.max(1) * 2);
+    async fn read_level(&self, level: Vec<Wanted>, walk: &Walk<'_>) -> Result<Vec<Node>, ResolveError> {
+        let reads = level.into_iter().map(|wanted| self.read(wanted, walk));
+        let mut results = stream::iter(reads).buffered(walk.limits.parallel.max(1) * 2);
         let mut nodes = Vec::new();
         while let Some(node) = results.next().await {
             nodes.push(node?);
@@ -100,16 +126,24 @@ impl Closure {
         Ok(nodes)
     }
 
-    async fn read(&self, wanted: Wanted, select: &BTreeMap<String, String>, limits: &Limits) -> Result<Node, ResolveError> {
+    /// The parent's repository, then the source's, then resolvers that know the name.
+    async fn read(&self, wanted: Wanted, walk: &Walk<'_>) -> Result<Node, ResolveError> {
         let component = wanted.path.last().expect("a path has at least its end");
-        let order = std::iter::once(wanted.prefer).chain((0..self.repositories.len()).filter(|index| *index != wanted.prefer));
+        let own = self.repositories.len();
+        let matching = (0..walk.fallbacks.entries.len())
+            .filter(|index| walk.fallbacks.entries[*index].0.matches(&component.name, &component.version));
+        let all = (0..own).chain(matching.map(|index| own + index));
+        let order = std::iter::once(wanted.prefer).chain(all.filter(|index| *index != wanted.prefer));
         let mut missing = Vec::new();
         for index in order {
-            let source = &self.repositories[index];
+            let source = match self.repositories.get(index) {
+                Some(source) => Arc::clone(source),
+                None => walk.fallbacks.open(index - own, walk.open).await?,
+            };
             match source.descriptor(component).await {
                 Ok(found) => {
-                    let kept = keep(&found.descriptor, select, limits)?;
-                    let (descriptor, digest, source) = (found.descriptor, found.digest, Arc::clone(source));
+                    let kept = keep(&found.descriptor, walk.select, walk.limits)?;
+                    let (descriptor, digest) = (found.descriptor, found.digest);
                     return Ok(Node { descriptor, digest, repository: index, source, path: wanted.path, kept });
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => missing.push(error),
@@ -117,6 +151,19 @@ impl Closure {
             }
         }
         Err(self.not_found(wanted.path, missing))
+    }
+
+    /// Puts the resolvers' repositories that were used behind the source's, so that the lock names them.
+    fn adopt(&mut self, fallbacks: &Fallbacks) {
+        let own = self.repositories.len();
+        let used: BTreeSet<usize> = self.nodes.values().map(|node| node.repository).filter(|index| *index >= own).collect();
+        for (position, index) in used.iter().enumerate() {
+            let cell = &fallbacks.entries[index - own].1;
+            self.repositories.push(Arc::clone(cell.get().expect("something was found in it")));
+            for node in self.nodes.values_mut().filter(|node| node.repository == *index) {
+                node.repository = own + position;
+            }
+        }
     }
 
     fn not_found(&self, path: Vec<ComponentVersion>, mut missing: Vec<RepositoryError>) -> ResolveError {

@@ -8,12 +8,12 @@ use bytes::Bytes;
 
 use crate::access::Access;
 use crate::closure::Node;
-use crate::descriptor::Resource;
+use crate::descriptor::{Descriptor, Resource};
 use crate::digest::Digest;
 use crate::error::{RepositoryError, ResolveError};
 use crate::image::ImageReference;
-use crate::options::Limits;
-use crate::repository::{ArtifactStore, BlobStream, ComponentRepository, Content, Manifest, Pointer};
+use crate::options::{Limits, Options};
+use crate::repository::{ArtifactStore, BlobStream, ComponentRepository, ComponentVersion, Content, Manifest, Pointer};
 
 /// What an access leads to.
 #[derive(Debug)]
@@ -30,6 +30,24 @@ pub(crate) struct Artifact {
     pub(crate) store: Arc<dyn ArtifactStore>,
     pub(crate) repository: String,
     pub(crate) manifest: Manifest,
+}
+
+/// The bytes of one resource of a component version that was found in `repository`: bounded, proven, one layer taken out of an OCI
+/// artifact. For whoever has no [`crate::Channel`], such as the delivery controllers.
+pub async fn read_resource(
+    repository: &dyn ComponentRepository,
+    descriptor: &Descriptor,
+    resource: &Resource,
+    options: &Options,
+) -> Result<Bytes, ResolveError> {
+    let fetcher = Fetcher { registries: crate::registry::Registries::new(options)?, limits: options.limits.clone() };
+    let component = ComponentVersion::new(descriptor.name.as_str(), descriptor.version.as_str());
+    let what = format!("resource {} of {component}", resource.identity);
+    let read = async {
+        let found = fetcher.open(repository, &descriptor.name, resource, &what).await?;
+        fetcher.document(found, resource, &what).await
+    };
+    read.await.map_err(|source| ResolveError::Repository { path: vec![component], source })
 }
 
 enum Settled {

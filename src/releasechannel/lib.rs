@@ -36,6 +36,7 @@ pub use ctf::{Contents, Format};
 pub use descriptor::Descriptor;
 pub use digest::Digest;
 pub use error::{ErrorKind, RepositoryError, ResolveError};
+pub use fetch::read_resource;
 pub use image::ImageReference;
 pub use options::{Credential, Limits, Options, Verify};
 pub use registry::{Pushed, Registries, push};

@@ -11,7 +11,7 @@ use plinth_api::platform::{PlatformSpec, VERSION};
 use serde_json::Value;
 
 use crate::channel::{Channel, ComponentText, RgdDocument};
-use crate::closure::{Closure, Node};
+use crate::closure::{Closure, Fallbacks, Node, Walk};
 use crate::ctf::archive::gunzip_bytes;
 use crate::descriptor::Resource;
 use crate::error::{ErrorKind, ResolveError};
@@ -21,7 +21,7 @@ use crate::options::{Limits, Options};
 use crate::registry::Registries;
 use crate::repository::{ComponentRepository, ComponentVersion};
 use crate::signature::KeyRing;
-use crate::source::SourceRef;
+use crate::source::{RepositoryRef, SourceRef};
 use crate::verify::verify;
 use crate::{text, versions};
 
@@ -50,7 +50,10 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let selection = merged(selection, opened.platform.as_ref());
     let root = find_root(&opened).await?;
     let Opened { repositories, platform, .. } = opened;
-    let closure = Closure::walk(root.clone(), repositories, &selection.select, &options.limits).await?;
+    let fallbacks = Fallbacks::new(&registries.configuration().resolvers);
+    let open = |reference: &RepositoryRef| crate::open::repository(reference, &registries, options);
+    let walk = Walk { select: &selection.select, limits: &options.limits, fallbacks: &fallbacks, open: &open };
+    let closure = Closure::walk(root.clone(), repositories, &walk).await?;
     let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
     let keys = KeyRing::load(options, registries.configuration())?;
     let verification = verify(&closure, &root, &keys, options.verify, now())?;

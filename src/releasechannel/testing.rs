@@ -104,7 +104,6 @@ impl Drop for RealRegistry {
 /// A request as a stub sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: String,
 }
@@ -160,8 +159,8 @@ async fn serve(mut stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &(dyn Fn(&
         head.push(byte[0]);
     }
     let text = String::from_utf8_lossy(&head).into_owned();
-    let mut words = text.split(' ');
-    let seen = Seen { method: words.next().unwrap().into(), path: words.next().unwrap().into(), headers: text.clone() };
+    let mut words = text.split(' ').skip(1);
+    let seen = Seen { path: words.next().unwrap().into(), headers: text.clone() };
     let count = {
         let mut log = log.lock().unwrap();
         log.push(seen.clone());

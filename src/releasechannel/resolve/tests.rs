@@ -99,6 +99,32 @@ async fn a_broken_reference_shows_the_way_to_it() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
+/// A channel without its parts, and the parts where a resolver says they are.
+#[tokio::test]
+async fn resolvers_know_where_else_to_look() {
+    use crate::ctf::Contents;
+    let (channel, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let all = Contents::open(&ctf("v1"), &Limits::default()).unwrap();
+    for (folder, wanted) in [(&channel, "releasechannel"), (&parts, "services")] {
+        let mut some = all.clone();
+        some.artifacts.retain(|entry| entry.repository.contains(wanted));
+        some.write(folder.path(), crate::ctf::Format::Folder).unwrap();
+    }
+    let source = SourceRef::parse(&format!("ctf::{}//acme.example/releasechannel/stable", channel.path().display())).unwrap();
+    let error = inspect(&source, &Selection::default(), &offline()).await.unwrap_err();
+    assert!(matches!(error, ResolveError::BrokenReference { .. }), "{error}");
+    for config in ["resolvers-legacy.yaml", "resolvers-glob.yaml", "resolvers-glob-star.yaml"] {
+        let text = std::fs::read_to_string(data().join("ocm/cfg").join(config)).unwrap();
+        let path = channel.path().join("ocmconfig");
+        std::fs::write(&path, text.replace("./tmp/sv", parts.path().to_str().unwrap())).unwrap();
+        let options = crate::Options { ocm_config: Some(path), ..offline() };
+        let found = inspect(&source, &Selection::default(), &options).await.unwrap_or_else(|error| panic!("{config}: {error}"));
+        assert_eq!(found.lock.components.len(), 6, "{config}");
+        assert_eq!(found.lock.repositories.len(), 2, "{config}");
+        assert!(found.lock.components.iter().all(|c| (c.repository == 1) == c.name.contains("services")));
+    }
+}
+
 #[tokio::test]
 async fn a_cycle_is_printed() {
     let expected = "acme.example/hand/cycle-x:1.0.0 → acme.example/hand/cycle-y:1.0.0 → acme.example/hand/cycle-x:1.0.0";
