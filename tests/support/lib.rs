@@ -17,7 +17,7 @@ pub mod scenario;
 pub mod stand_in;
 
 pub use api_server::{ApiServer, Identity};
-pub use audit::{AuditEvent, AuditLog};
+pub use audit::{AuditEvent, AuditLog, AuditObject};
 pub use ctf::Ctf;
 pub use process::{Process, StartError};
 pub use proxy::Proxy;
