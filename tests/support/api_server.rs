@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// On two busy cores the server took 40 s; idle it takes 7 s.
-const READY_WITHIN: Duration = Duration::from_secs(180);
+const READY_WITHIN: Duration = Duration::from_mins(3);
 
 /// A running API server; stopped, with its files removed, when dropped.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! A real OCI registry (Debian's docker-registry) on 127.0.0.1.
 
 use std::{
+    fmt::Write,
     fs,
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
@@ -111,14 +112,14 @@ fn prepare(folder: &Path, options: &RegistryOptions) -> Result<String, StartErro
     let mut parts = String::new();
     if options.tls {
         let (certificate, key) = Authority::create(folder)?.issue("registry")?;
-        parts += &format!("  tls: {{certificate: \"{}\", key: \"{}\"}}\n", certificate.display(), key.display());
+        let _ = writeln!(parts, "  tls: {{certificate: \"{}\", key: \"{}\"}}", certificate.display(), key.display());
     }
     if let Some((user, password)) = &options.login {
         programs::from_debian("htpasswd", "apache2-utils")?;
         let line = output(Command::new("htpasswd").args(["-nbB", user, password]), "hash the registry's password")?;
         let path = folder.join("htpasswd");
         fs::write(&path, line).map_err(StartError::io("write the registry's password"))?;
-        parts += &format!("auth:\n  htpasswd: {{realm: tests, path: \"{}\"}}\n", path.display());
+        let _ = writeln!(parts, "auth:\n  htpasswd: {{realm: tests, path: \"{}\"}}", path.display());
     }
     Ok(parts)
 }

@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, ResourceExt,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -44,7 +44,7 @@ async fn it_serves_counts_writes_and_comes_back() {
     server.resume().unwrap();
     assert_eq!(maps.get("a").await.unwrap().data.unwrap()["v"], "2");
     let names: Vec<_> = Api::<Namespace>::all(admin)
-        .list(&Default::default())
+        .list(&ListParams::default())
         .await
         .unwrap()
         .into_iter()
@@ -59,10 +59,10 @@ async fn a_cut_connection_is_an_error_and_the_next_one_works() {
     let proxy = crate::Proxy::start(server.address()).unwrap();
     let maps: Api<ConfigMap> =
         Api::namespaced(client(&server.kubeconfig_at(Identity::Admin, proxy.address())).await, "kube-system");
-    maps.list(&Default::default()).await.unwrap();
+    maps.list(&ListParams::default()).await.unwrap();
     proxy.refuse(true);
-    assert!(maps.list(&Default::default()).await.is_err());
+    assert!(maps.list(&ListParams::default()).await.is_err());
     proxy.refuse(false);
-    maps.list(&Default::default()).await.unwrap();
+    maps.list(&ListParams::default()).await.unwrap();
     assert!(proxy.accepted() >= 2);
 }
