@@ -11,6 +11,7 @@ pub mod catalog;
 mod cluster;
 mod clusters;
 pub mod decorate;
+pub mod embedded;
 #[cfg(test)]
 mod fake;
 mod fault;
