@@ -1,5 +1,6 @@
 //! Compiling, end to end.
 
-mod corpus;
+pub(crate) mod corpus;
+mod hostile;
 mod rules;
 pub(crate) mod seed;

@@ -1,0 +1,165 @@
+//! Whatever a definition looks like, compiling ends with an answer.
+
+use plinth_api::Object;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    graph::{Compiled, Definition, Options, compile, render},
+    testing::{compiled, core, rgd},
+    yaml,
+};
+
+/// JSON whose keys and strings are those that a definition has, in all the wrong places.
+fn json_like() -> impl Strategy<Value = Value> {
+    let words = prop::sample::select(vec![
+        "spec",
+        "schema",
+        "resources",
+        "id",
+        "template",
+        "externalRef",
+        "metadata",
+        "name",
+        "namespace",
+        "selector",
+        "kind",
+        "apiVersion",
+        "forEach",
+        "readyWhen",
+        "includeWhen",
+        "status",
+        "conditions",
+        "types",
+        "data",
+        "a",
+        "b",
+        "matchLabels",
+        "labels",
+        "kro.run/owned",
+    ]);
+    let texts = prop::sample::select(vec![
+        "",
+        "v1",
+        "ConfigMap",
+        "a",
+        "b",
+        "kro.run/v1alpha1",
+        "ResourceGraphDefinition",
+        "string",
+        "[]string",
+        "${",
+        "${}",
+        "${a}",
+        "${a.b}",
+        "${schema.spec.a}",
+        "x-${a}-${b",
+        "${'x}",
+        "${\"${a}\"}",
+        "${a.map(x, x)}",
+        "${runtime.newCondition({type: 'A', status: 'True'})}",
+        "integer | default=x",
+        "${omit()}",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        texts.prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 48, 5, move |inner| {
+        let list = prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from);
+        let map = prop::collection::vec((words.clone(), inner), 0..6).prop_map(|fields| {
+            Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
+        });
+        prop_oneof![list, map]
+    })
+}
+
+/// A sound definition in which one value is replaced by anything.
+fn damaged() -> impl Strategy<Value = Value> {
+    let resources = "- id: a\n  includeWhen: ['${schema.spec.on}']\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: ${schema.metadata.name}\n    data: {x: 'y-${schema.spec.name}'}\n- id: b\n  readyWhen: ['${size(each.data) > 0}']\n  forEach: [{n: '${schema.spec.names}'}]\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: ${n}\n    data: {x: '${a.data.x}'}\n- id: c\n  externalRef:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      selector: {matchLabels: {app: '${schema.spec.name}'}}\n";
+    let text =
+        rgd("name: string\nnames: '[]string'\non: boolean", "x: ${a.data.x}\nall: ${b.map(m, m.metadata.name)}", resources);
+    let sound = yaml::documents(&text).unwrap().remove(0).value;
+    let paths = paths(&sound, String::new());
+    (prop::sample::select(paths), json_like()).prop_map(move |(path, value)| {
+        let mut document = sound.clone();
+        if let Some(place) = document.pointer_mut(&path) {
+            *place = value;
+        }
+        document
+    })
+}
+
+fn paths(value: &Value, at: String) -> Vec<String> {
+    let below: Vec<String> = match value {
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(name, value)| paths(value, format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))))
+            .collect(),
+        Value::Array(list) => list.iter().enumerate().flat_map(|(index, value)| paths(value, format!("{at}/{index}"))).collect(),
+        _ => Vec::new(),
+    };
+    std::iter::once(at).chain(below).collect()
+}
+
+fn check(document: Value) {
+    let Some(object) = Object::from_value(document) else { return };
+    let Ok(definition) = Definition::from_object(&object) else { return };
+    if let Some(graph) = compile(&definition, &core(), &Options::default()).graph() {
+        let instance =
+            json!({"metadata": {"name": "i", "namespace": "n"}, "spec": {"name": "x", "names": ["p", "q"], "on": true}});
+        render(graph, &Object::from_value(instance).unwrap());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn anything_is_answered(document in json_like()) {
+        check(document);
+    }
+
+    #[test]
+    fn a_damaged_definition_is_answered(document in damaged()) {
+        check(document);
+    }
+
+    #[test]
+    fn any_text_is_answered(text in "(spec|schema|resources|id|kind|template|[-:{}\\[\\]$ \\n\"'|&*a-z]){0,60}") {
+        if let Ok(documents) = yaml::documents_with_duplicates(&text) {
+            documents.into_iter().for_each(|document| drop(Definition::from_document(&document, &text)));
+        }
+    }
+}
+
+#[test]
+fn a_deep_template_is_refused_not_fatal() {
+    let deep = (0..200).fold(json!("${schema.spec.name}"), |inner, _| json!({"a": inner}));
+    let text = rgd(
+        "name: string",
+        "",
+        "- id: a\n  template:\n    apiVersion: example.org/v1\n    kind: Deep\n    metadata:\n      name: a\n    x: PLACE\n",
+    );
+    let mut document = yaml::documents(&text).unwrap().remove(0).value;
+    document["spec"]["resources"][0]["template"]["x"] = deep;
+    let definition = Definition::from_object(&Object::from_value(document).unwrap()).unwrap();
+    let Compiled::Invalid(findings) = compile(&definition, &core(), &Options::default()) else { panic!() };
+    assert!(findings[0].message.contains("nested deeper than"), "{findings:?}");
+}
+
+#[test]
+fn a_thousand_resources_compile() {
+    let resource = |index: usize| {
+        let reads = if index == 0 { "x".to_owned() } else { format!("${{n{}.data.x}}", index - 1) };
+        format!(
+            "- id: n{index}\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: n{index}\n    data:\n      x: {reads}\n"
+        )
+    };
+    let text = rgd("", "", &(0..1_000).map(resource).collect::<String>());
+    let compiled = compiled(&text, &core());
+    assert_eq!(compiled.graph().unwrap().nodes.len(), 1_000);
+}
