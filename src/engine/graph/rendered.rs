@@ -74,7 +74,7 @@ fn item(node: &Node, values: &Values, instance: &Object) -> Item {
         match values.fill(slot) {
             Ok(Evaluated::Value(value)) => set(&mut object, &slot.path, value),
             Ok(Evaluated::Omit) => omitted.push(slot.path.clone()),
-            Err(Trouble::Pending { .. } | Trouble::Failed(_)) => unknown.push(slot.path.clone()),
+            Err(Trouble::Pending { .. } | Trouble::Absent(_) | Trouble::Failed(_)) => unknown.push(slot.path.clone()),
         }
     }
     let mut known = object.clone();

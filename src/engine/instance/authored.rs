@@ -32,7 +32,7 @@ pub(super) fn conditions(graph: &Graph, seen: &Observation, values: &Values, bui
             Ok(Evaluated::Value(given)) => found.push(stated(seen, &before, &given)),
             Ok(Evaluated::Omit) => {}
             // What is not known yet stays as it was.
-            Err(Trouble::Pending { .. }) => {
+            Err(Trouble::Pending { .. } | Trouble::Absent(_)) => {
                 let types = authored_types(condition);
                 found.extend(before.iter().filter(|old| old["type"].as_str().is_some_and(|kind| types.contains(&kind))).cloned());
             }

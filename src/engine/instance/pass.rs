@@ -41,7 +41,7 @@ impl Outcome {
 impl From<Trouble> for Outcome {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            Trouble::Failed(message) => Self::failed(message),
+            Trouble::Absent(message) | Trouble::Failed(message) => Self::failed(message),
             Trouble::Pending { node, path } => {
                 let message = format!("waiting for field {path} (data pending)");
                 Self::waits(NodeState::Pending, WaitsFor::Field { node, path }, message)
@@ -208,7 +208,7 @@ impl<'a> Pass<'a> {
                     let message = format!("readyWhen {source:?}: waiting for field {path}: waiting for readiness");
                     return Outcome::waits(NodeState::Unready, WaitsFor::Field { node: node.id.clone(), path }, message);
                 }
-                Err((Trouble::Failed(message), _)) => return Outcome::failed(message),
+                Err((Trouble::Absent(message) | Trouble::Failed(message), _)) => return Outcome::failed(message),
             }
         }
         Outcome::new(NodeState::Ready)

@@ -115,7 +115,7 @@ pub(super) fn words(failure: &Failure) -> String {
 pub(super) fn problems(graph: &Graph, pass: &Pass<'_>) -> Vec<Diagnostic> {
     let failed = graph.status.slots.iter().filter_map(|slot| match pass.values.fill(slot) {
         Err(Trouble::Failed(message)) => Some(Diagnostic::error(format!("status.{}", path_text(&slot.path)), message)),
-        Ok(_) | Err(Trouble::Pending { .. }) => None,
+        Ok(_) | Err(Trouble::Pending { .. } | Trouble::Absent(_)) => None,
     });
     failed.collect()
 }

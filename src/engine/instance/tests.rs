@@ -1,6 +1,7 @@
 //! Instances driven to their end in a cluster in memory.
 
 mod faults;
+mod golden;
 mod life;
 mod removal;
 mod seed;

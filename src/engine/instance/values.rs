@@ -24,6 +24,8 @@ pub(crate) enum Trouble {
         /// The whole path.
         path: String,
     },
+    /// A field of the instance that its author did not set: it never comes by waiting.
+    Absent(String),
     /// Waiting does not help.
     Failed(String),
 }
@@ -97,7 +99,7 @@ impl Values {
         match known {
             Some("schema") | None => {
                 let field = path.strip_prefix("schema.").unwrap_or(&path);
-                Trouble::Failed(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
+                Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
             }
             Some(node) => Trouble::Pending { node: node.to_owned(), path },
         }

@@ -20,7 +20,9 @@ pub(crate) struct Cluster {
     /// Everything that was written, one line a write.
     pub(crate) log: Vec<String>,
     /// What other controllers do to an object when it is written.
-    pub(crate) controller: fn(&mut Object),
+    pub(crate) controller: Box<dyn Fn(&mut Object)>,
+    /// What was last asked for, by object.
+    pub(crate) asked: BTreeMap<ObjectKey, Object>,
     /// Whether a write of this object is refused.
     pub(crate) refuses: Box<dyn Fn(&ObjectKey) -> bool>,
     counter: u64,
@@ -31,11 +33,25 @@ impl Cluster {
         let gvk = graph.instance.gvk.clone();
         let instance = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "spec": spec,
             "metadata": {"name": "one", "namespace": "ns", "uid": "instance-uid", "generation": 1}});
-        let instance = Object::from_value(instance).unwrap();
+        Self::of(graph, Object::from_value(instance).unwrap())
+    }
+
+    /// A cluster with this instance.
+    pub(crate) fn of(graph: Arc<Graph>, instance: Object) -> Self {
         let key = instance.key(&ClusterKey::host()).unwrap();
         let seen = Observation { instance: instance.clone(), ..Observation::default() };
         let objects = BTreeMap::from([(key.clone(), instance)]);
-        Self { graph, seen, objects, key, log: Vec::new(), controller: |_| {}, refuses: Box::new(|_| false), counter: 0 }
+        Self {
+            graph,
+            seen,
+            objects,
+            key,
+            log: Vec::new(),
+            controller: Box::new(|_| {}),
+            asked: BTreeMap::new(),
+            refuses: Box::new(|_| false),
+            counter: 0,
+        }
     }
 
     /// Puts an object there that somebody else made.
@@ -148,6 +164,7 @@ impl Cluster {
     }
 
     fn apply(&mut self, key: &ObjectKey, object: &Object, manager: &str) -> Object {
+        self.asked.insert(key.clone(), object.clone());
         let mut live = self.objects.get(key).cloned().unwrap_or_default();
         let mut value = live.clone().into_value();
         merge(&mut value, &object.clone().into_value());

@@ -57,7 +57,7 @@ struct Corpus {
 }
 
 /// Everything is compiled once for all tests.
-static COMPILED: LazyLock<Vec<(Value, Compiled)>> = LazyLock::new(|| {
+pub(crate) static COMPILED: LazyLock<Vec<(Value, Compiled)>> = LazyLock::new(|| {
     let corpus = Corpus { served: served(), verdicts: lines("verdicts.jsonl") };
     corpus.verdicts.iter().map(|verdict| (verdict.clone(), corpus.compile(verdict))).collect()
 });

@@ -57,7 +57,7 @@ fn it_waits_for_the_repository_and_goes_on_where_it_can() {
 #[test]
 fn it_comes_up_with_every_expression_of_the_document() {
     let mut cluster = cluster();
-    cluster.controller = controllers;
+    cluster.controller = Box::new(controllers);
     cluster.put(repository());
     let decision = cluster.settle();
     let states: Vec<_> = decision.nodes.iter().map(|node| (node.id.as_str(), node.state, node.message.as_str())).collect();
@@ -80,14 +80,14 @@ fn it_comes_up_with_every_expression_of_the_document() {
 #[test]
 fn a_missing_field_is_named() {
     let mut cluster = cluster();
-    cluster.controller = |object| {
+    cluster.controller = Box::new(|object| {
         controllers(object);
         if let Some(Value::Object(resource)) =
             object.0.get_mut("status").and_then(|status| status.pointer_mut("/resource/access"))
         {
             resource.remove("imageReference");
         }
-    };
+    });
     cluster.put(repository());
     let decision = cluster.settle();
     let deployment = decision.node("deployment").unwrap();
@@ -101,7 +101,7 @@ fn a_missing_field_is_named() {
 #[test]
 fn creating_takes_few_writes_and_a_pass_with_nothing_to_do_takes_none() {
     let mut cluster = cluster();
-    cluster.controller = controllers;
+    cluster.controller = Box::new(controllers);
     cluster.put(repository());
     cluster.settle();
     let applies = cluster.log.iter().filter(|line| line.starts_with("apply")).count();
