@@ -1,1 +1,19 @@
-//! The loop that keeps the platform.
+//! The loop that keeps a platform: definitions, their instances, and the delivery kinds, in one process.
+//!
+//! Every reconciler is a function of data with a thin shell around it; the shells talk to [`world`], never to a client, so that
+//! they run in tests without a server. Everything that happens is told to the run's recorder.
+//!
+//! Invariants: nothing polls what can be watched; nothing is written that is already so; nothing is pruned after a pass that
+//! was not complete.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests may unwrap"))]
+
+pub mod conditions;
+pub mod delivery;
+pub mod graphs;
+pub mod instance;
+pub mod live;
+pub mod rgd;
+mod start;
+pub mod world;
+
+pub use start::{Handle, Options, start};

@@ -1,0 +1,335 @@
+//! Deployer: applies the manifests that a Resource holds, as one set.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plinth_api::{
+    GroupKind, GroupVersionKind, Object, ObjectKey,
+    delivery::{ByReference, DeployerSpec},
+};
+use plinth_engine::{
+    naming::keys,
+    ports::{Apply, Delete, Query, ReadError, WriteError},
+};
+use plinth_run::{Action, EventKind, Subject};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{
+    deploy::{self, MANAGER, Origin},
+    manifests,
+    reconcile::{Delivery, Kind, Pass, spec},
+    report::{End, Failed, Reason},
+    resource,
+};
+
+/// What a Deployer applied, by object: what is still so needs no write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Memory {
+    /// The bytes' digest and what came of them, so that an unchanged resource is not fetched again.
+    manifest: Option<(String, Vec<Object>)>,
+    applied: BTreeMap<ObjectKey, Applied>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Applied {
+    input: String,
+    uid: String,
+    generation: i64,
+}
+
+impl Delivery {
+    /// Applies what is served, defers the rest, prunes after a complete pass.
+    pub(super) async fn deployer(&self, pass: &mut Pass<'_>) -> End {
+        let spec: DeployerSpec = spec(pass.object)?;
+        let resource_key = self.resource_of(pass, &spec).await?;
+        let resource = self.ready_object(pass, resource_key, Reason::GetResourceFailed).await?;
+        let mut memory = self.deployed(pass.key);
+        let (origin, manifest) = self.manifest(pass, &resource, &mut memory).await?;
+        let kinds: Vec<GroupVersionKind> = manifest.iter().filter_map(Object::gvk).collect();
+        let schemas = self.world.schemas.of(&pass.key.cluster, &kinds).await;
+        let schemas = schemas.map_err(|error| Failed::retry(Reason::ApplyFailed, error.to_string()))?;
+        let wanted = deploy::wanted(pass.object, manifest, &origin, &*schemas, &pass.key.cluster);
+        pass.missing = wanted.deferred.keys().cloned().collect();
+        self.write_parent(pass, &wanted).await?;
+        let applied = self.apply_all(pass, &wanted, &mut memory).await;
+        self.remember_deployed(pass.key, memory);
+        let applied = applied?;
+        pass.fields.insert("deployed".into(), deploy::deployed(&applied));
+        if !wanted.deferred.is_empty() {
+            return Err(Failed::wait(Reason::ResourceNotSynced, deploy::waits_for(&wanted.deferred)));
+        }
+        self.prune(pass, &applied).await?;
+        Ok(format!("applied {} objects", applied.len()))
+    }
+
+    /// Contracts 18: without a namespace the only Resource of that name is meant.
+    async fn resource_of(&self, pass: &mut Pass<'_>, spec: &DeployerSpec) -> Result<ObjectKey, Failed> {
+        let name = &spec.resource_ref.name;
+        let key = |namespace: String| ObjectKey {
+            cluster: pass.key.cluster.clone(),
+            gvk: Kind::Resource.gvk(),
+            namespace: Some(namespace),
+            name: name.clone(),
+        };
+        if let Some(namespace) = spec.resource_ref.namespace.clone().filter(|namespace| !namespace.is_empty()) {
+            return Ok(key(namespace));
+        }
+        let query =
+            Query { cluster: pass.key.cluster.clone(), gvk: Kind::Resource.gvk(), namespace: None, selector: String::new() };
+        let all = self.list(&query).await.map_err(|error| Failed::retry(Reason::GetResourceFailed, error.to_string()))?;
+        let mut namespaces: Vec<String> = all
+            .iter()
+            .filter(|object| object.name() == name)
+            .filter_map(|object| object.namespace().map(str::to_owned))
+            .collect();
+        namespaces.sort();
+        let found = match namespaces.as_slice() {
+            [only] => Ok(key(only.clone())),
+            [] => Err(Failed::wait(Reason::GetResourceFailed, format!("there is no Resource {name} in any namespace"))),
+            several => Err(Failed::wait(
+                Reason::GetResourceFailed,
+                format!("resourceRef.namespace is missing, and Resource {name} is in {}", several.join(", ")),
+            )),
+        };
+        // Another one of that name may come or go.
+        pass.watch.lists.insert(query);
+        if let Ok(found) = &found {
+            self.warn_once(pass.key, format!("resourceRef.namespace is missing; {found} is taken, the only one of that name"));
+        }
+        found
+    }
+
+    fn warn_once(&self, key: &ObjectKey, message: String) {
+        if self.deployed(key) != Memory::default() {
+            return;
+        }
+        let (subject, reason) = (Some(Subject::root(key.clone())), "NamespaceMissing".to_owned());
+        self.world.recorder.record(EventKind::Warning { subject, reason, message });
+    }
+
+    async fn manifest(
+        &self,
+        pass: &mut Pass<'_>,
+        resource: &Object,
+        memory: &mut Memory,
+    ) -> Result<(Origin, Vec<Object>), Failed> {
+        let credentials = self.credentials(pass, Some(resource)).await?;
+        let status = resource.status();
+        let (repository, component) = self.located(status.get("component"), &credentials)?;
+        let found = status.get("resource").cloned().unwrap_or_default();
+        let name = found["name"].as_str().unwrap_or_default().to_owned();
+        let origin = Origin {
+            component: component.name.clone(),
+            version: component.version.clone(),
+            resource: name.clone(),
+            digest: found["digest"]["value"].as_str().map(str::to_owned),
+        };
+        let input = hex(&[component.to_string().as_bytes(), found.to_string().as_bytes()]);
+        if let Some((known, objects)) = &memory.manifest
+            && *known == input
+        {
+            return Ok((origin, objects.clone()));
+        }
+        let descriptor = repository.descriptor(&component).await;
+        let descriptor =
+            descriptor.map_err(|error| super::sources::failed(Reason::GetComponentVersionFailed, &error))?.descriptor;
+        let index = resource::find(&descriptor, &identity(&found))?;
+        let bytes = self.sources.read(&*repository, &descriptor, &descriptor.resources[index], &credentials).await?;
+        let objects = manifests::objects(&format!("resource {name} of {component}"), &bytes)?;
+        memory.manifest = Some((input, objects.clone()));
+        Ok((origin, objects))
+    }
+
+    /// The set's parent first: everything that may come to exist can be found again.
+    async fn write_parent(&self, pass: &Pass<'_>, wanted: &deploy::Wanted) -> Result<(), Failed> {
+        let mut groups = deploy::remembered_kinds(pass.object);
+        groups.extend(wanted.objects.iter().map(|(key, _)| key.gvk.group_kind()));
+        let mut namespaces = deploy::remembered_namespaces(pass.object);
+        namespaces.extend(wanted.objects.iter().filter_map(|(key, _)| key.namespace.clone()));
+        self.write_parent_of(pass, &groups, &namespaces).await
+    }
+
+    async fn write_parent_of(
+        &self,
+        pass: &Pass<'_>,
+        groups: &BTreeSet<GroupKind>,
+        namespaces: &BTreeSet<String>,
+    ) -> Result<(), Failed> {
+        let parent = deploy::parent(pass.object, groups, namespaces);
+        if deploy::has_parent(pass.object, &parent) {
+            return Ok(());
+        }
+        let apply = Apply { key: pass.key.clone(), object: parent, manager: MANAGER.to_owned(), force: true, subresource: None };
+        let written = self.world.applier.apply(&apply).await;
+        written.map(drop).map_err(|error| Failed::retry(Reason::ApplyFailed, error.to_string()))
+    }
+
+    async fn apply_all(&self, pass: &mut Pass<'_>, wanted: &deploy::Wanted, memory: &mut Memory) -> Result<Vec<Object>, Failed> {
+        let mut order: Vec<&(ObjectKey, Object)> = wanted.objects.iter().collect();
+        // What others need first; the manifest's own order else.
+        order.sort_by_key(|(key, _)| match key.gvk.kind.as_str() {
+            "Namespace" => 0,
+            "CustomResourceDefinition" => 1,
+            _ => 2,
+        });
+        let mut applied = Vec::new();
+        let mut troubles = Vec::new();
+        for (key, object) in order {
+            pass.watch.objects.insert(key.clone());
+            match self.apply_one(pass.key, key, object, memory).await {
+                Ok(object) => applied.push(object),
+                Err(WriteError::NotServed(gvk)) => {
+                    pass.missing.insert(gvk.clone());
+                    troubles.push(format!("{gvk} is not served"));
+                }
+                Err(error) => troubles.push(error.to_string()),
+            }
+        }
+        memory.applied.retain(|key, _| wanted.objects.iter().any(|(wanted, _)| wanted == key));
+        match troubles.is_empty() {
+            true => Ok(applied),
+            false => Err(Failed::retry(Reason::ApplyFailed, troubles.join("; "))),
+        }
+    }
+
+    async fn apply_one(
+        &self,
+        deployer: &ObjectKey,
+        key: &ObjectKey,
+        object: &Object,
+        memory: &mut Memory,
+    ) -> Result<Object, WriteError> {
+        let input = hex(&[object.0.iter().map(|(name, value)| format!("{name}={value};")).collect::<String>().as_bytes()]);
+        let live = self.get(key).await.ok().flatten();
+        if let (Some(live), Some(applied)) = (&live, memory.applied.get(key))
+            && applied.input == input
+            && is_as_applied(live, object, applied)
+        {
+            return Ok(live.clone());
+        }
+        let apply =
+            Apply { key: key.clone(), object: object.clone(), manager: MANAGER.to_owned(), force: true, subresource: None };
+        let written = self.world.applier.apply(&apply).await?;
+        let uid = written.uid().unwrap_or_default().to_owned();
+        let generation = written.generation();
+        let action = match &live {
+            None => Action::Create,
+            Some(live) if live.resource_version() == written.resource_version() => Action::Unchanged,
+            Some(_) => Action::Configure,
+        };
+        self.world.recorder.record(EventKind::ChangeApplied {
+            subject: Subject { key: key.clone(), node: None, parent: Some(deployer.clone()) },
+            action,
+            digest: input.clone(),
+            generation,
+            result: None,
+            uid: Some(uid.clone()),
+        });
+        memory.applied.insert(key.clone(), Applied { input, uid, generation });
+        Ok(written)
+    }
+
+    async fn prune(&self, pass: &Pass<'_>, applied: &[Object]) -> Result<(), Failed> {
+        let uids: BTreeSet<String> = applied.iter().filter_map(|object| object.uid().map(str::to_owned)).collect();
+        let failed = |error: String| Failed::retry(Reason::ApplyFailed, error);
+        let members = self.members(pass.key, pass.object).await.map_err(|error| failed(error.to_string()))?;
+        for (key, uid) in deploy::orphans(pass.object, &members, &uids, &pass.key.cluster) {
+            self.delete(pass.key, key, uid).await.map_err(|error| failed(error.to_string()))?;
+        }
+        let groups = applied.iter().filter_map(Object::gvk).map(|gvk| gvk.group_kind()).collect();
+        let namespaces = applied.iter().filter_map(|object| object.namespace().map(str::to_owned)).collect();
+        self.write_parent_of(pass, &groups, &namespaces).await
+    }
+
+    /// All objects that carry the set's label, among the kinds that the Deployer remembers.
+    async fn members(&self, key: &ObjectKey, deployer: &Object) -> Result<Vec<Object>, ReadError> {
+        let selector = format!("{}={}", keys::APPLYSET_PART_OF, deploy::set_id(deployer.name()));
+        let mut members = Vec::new();
+        for kind in deploy::remembered_kinds(deployer) {
+            let gvk = GroupVersionKind::new(kind.group, "", kind.kind);
+            let query = Query { cluster: key.cluster.clone(), gvk, namespace: None, selector: selector.clone() };
+            match self.world.reader.list(&query).await {
+                Ok(found) => members.extend(found),
+                // A kind that is gone has no objects.
+                Err(ReadError::NotServed(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(members)
+    }
+
+    async fn delete(&self, deployer: &ObjectKey, key: ObjectKey, uid: String) -> Result<(), WriteError> {
+        self.world.applier.delete(&Delete { key: key.clone(), uid: Some(uid.clone()) }).await?;
+        self.world.recorder.record(EventKind::ChangeApplied {
+            subject: Subject { key, node: None, parent: Some(deployer.clone()) },
+            action: Action::Delete,
+            digest: String::new(),
+            generation: 0,
+            result: None,
+            uid: Some(uid),
+        });
+        Ok(())
+    }
+
+    /// Deletes all members; answers with those that are still there.
+    pub(super) async fn undeploy(
+        &self,
+        key: &ObjectKey,
+        object: &Object,
+    ) -> Result<Vec<String>, plinth_manager::reconcile::Failure> {
+        let members = self.members(key, object).await?;
+        for (member, uid) in deploy::orphans(object, &members, &BTreeSet::new(), &key.cluster) {
+            self.delete(key, member, uid).await?;
+        }
+        let left = self.members(key, object).await?;
+        Ok(left.iter().filter_map(|member| member.key(&key.cluster)).map(|key| key.to_string()).collect())
+    }
+}
+
+/// Nobody changed what was applied: same object, same generation, and its labels and annotations are there. Kinds without a
+/// generation are compared field by field.
+fn is_as_applied(live: &Object, wanted: &Object, applied: &Applied) -> bool {
+    let metadata = |object: &Object, field: &str| object.at(&["metadata", field]).cloned().unwrap_or_default();
+    let same_metadata = ["labels", "annotations"].iter().all(|field| has_all(&metadata(live, field), &metadata(wanted, field)));
+    let same_content = match live.generation() {
+        0 => has_all(&Value::Object(live.0.clone()), &Value::Object(wanted.0.clone())),
+        generation => generation == applied.generation,
+    };
+    live.uid() == Some(applied.uid.as_str()) && !live.is_terminating() && same_metadata && same_content
+}
+
+fn has_all(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| live.get(key).is_some_and(|live| has_all(live, wanted)))
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| has_all(live, wanted))
+        }
+        (_, Value::Null) => true,
+        _ => live == wanted,
+    }
+}
+
+/// The identity of a resource as its status says.
+fn identity(found: &Value) -> ByReference {
+    let mut resource: BTreeMap<String, String> = found["extraIdentity"]
+        .as_object()
+        .map(|extra| extra.iter().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect())
+        .unwrap_or_default();
+    for field in ["name", "version"] {
+        if let Some(text) = found[field].as_str().filter(|text| !text.is_empty()) {
+            resource.insert(field.to_owned(), text.to_owned());
+        }
+    }
+    ByReference { resource, reference_path: Vec::new() }
+}
+
+fn hex(parts: &[&[u8]]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

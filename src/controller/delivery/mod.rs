@@ -1,0 +1,21 @@
+//! The controllers' side of `delivery.ocm.software/v1alpha1`: Repository, Component, Resource, Deployer.
+//!
+//! What is decided is decided in functions of data ([`component`], [`resource`], [`image`], [`additional`], [`deploy`]);
+//! [`report`] makes the status of all four kinds. The shells only fetch and write.
+//! Source: reference/ocm.md section 16, reference/openmcp.md section 3, contracts 16 to 18.
+
+pub mod additional;
+pub mod component;
+pub mod config;
+pub mod deploy;
+mod deployer;
+mod found;
+pub mod image;
+pub mod manifests;
+mod reconcile;
+pub mod report;
+mod repository;
+pub mod resource;
+pub mod sources;
+
+pub use reconcile::{Delivery, Kind, ROLE};

@@ -1,0 +1,448 @@
+//! What all four kinds have in common: finalizer, suspension, status, interval, removal.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use plinth_api::{
+    GroupVersionKind, Object, ObjectKey,
+    delivery::{GROUP, VERSION},
+};
+use plinth_cluster::watch::{Change, Look, Owner, WatchSet};
+use plinth_engine::{
+    health::Health,
+    naming::keys,
+    ports::{Answer, Query, ReadError, WriteError},
+};
+use plinth_manager::{
+    finalizer,
+    reconcile::{Failure, Outcome, Reconciler},
+    status::write_if_changed,
+};
+use plinth_run::{EventKind, Subject, duration};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{
+    config,
+    image::Images,
+    report::{self, Cure, End, Failed, Reason},
+    sources::{Credentials, Sources},
+};
+use crate::world::World;
+
+/// Role of the owners that delivery objects are.
+pub const ROLE: &str = "delivery";
+
+/// Shortest interval that is taken; a shorter one would be a way to keep the loop busy.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// When to try again without an interval.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Field manager of finalizers; it must own nothing else (`plinth_manager::finalizer`).
+const MANAGER_FINALIZER: &str = "plinth.dev/delivery-finalizer";
+
+/// The delivery kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Where components are.
+    Repository,
+    /// A component in one version.
+    Component,
+    /// One resource of it.
+    Resource,
+    /// Applies what a resource holds.
+    Deployer,
+}
+
+impl Kind {
+    /// All of them, parents first.
+    pub const ALL: [Self; 4] = [Self::Repository, Self::Component, Self::Resource, Self::Deployer];
+
+    /// The kind's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Repository => "Repository",
+            Self::Component => "Component",
+            Self::Resource => "Resource",
+            Self::Deployer => "Deployer",
+        }
+    }
+
+    /// Group, version, kind.
+    pub fn gvk(self) -> GroupVersionKind {
+        GroupVersionKind::new(GROUP, VERSION, self.name())
+    }
+
+    fn of(gvk: &GroupVersionKind) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.gvk() == *gvk)
+    }
+
+    /// The OCM controllers' own finalizers, so that an installation can be taken over.
+    fn finalizer(self) -> &'static str {
+        match self {
+            Self::Repository => "finalizers.ocm.software/repository",
+            Self::Component => "finalizers.ocm.software/component",
+            Self::Resource => "finalizers.ocm.software/resource",
+            Self::Deployer => super::deploy::FINALIZER,
+        }
+    }
+
+    /// Who builds on an object of this kind, and the reference by which it does.
+    fn dependants(self) -> Option<(Self, &'static str)> {
+        match self {
+            Self::Repository => Some((Self::Component, "repositoryRef")),
+            Self::Component => Some((Self::Resource, "componentRef")),
+            Self::Resource => Some((Self::Deployer, "resourceRef")),
+            Self::Deployer => None,
+        }
+    }
+
+    /// Fields of the status that a failed pass keeps.
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Repository => &[],
+            Self::Component => &["component"],
+            Self::Resource => &["component", "resource", "additional"],
+            Self::Deployer => &["deployed"],
+        }
+    }
+}
+
+/// The reconciler of all delivery kinds.
+pub struct Delivery {
+    pub(super) world: World,
+    pub(super) sources: Arc<dyn Sources>,
+    pub(super) images: Arc<dyn Images>,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Deployers by the kinds they wait for.
+    waiting: BTreeMap<GroupVersionKind, BTreeSet<ObjectKey>>,
+    /// What was deployed, to see what needs no write.
+    deployed: BTreeMap<ObjectKey, super::deployer::Memory>,
+    /// What was told last.
+    told: BTreeMap<ObjectKey, EventKind>,
+}
+
+/// One pass over one object.
+pub(super) struct Pass<'a> {
+    pub(super) key: &'a ObjectKey,
+    pub(super) object: &'a Object,
+    /// What a later pass depends on.
+    pub(super) watch: WatchSet,
+    /// `status.effectiveOCMConfig`.
+    pub(super) config: Vec<Value>,
+    /// Fields of the status.
+    pub(super) fields: Map<String, Value>,
+    /// Deployed objects wait for these kinds.
+    pub(super) missing: BTreeSet<GroupVersionKind>,
+}
+
+impl Delivery {
+    /// A reconciler.
+    pub fn new(world: World, sources: Arc<dyn Sources>, images: Arc<dyn Images>) -> Self {
+        Self { world, sources, images, shared: Mutex::default() }
+    }
+
+    /// Whom a change of a delivery object concerns: itself, and, when it goes, what it built on.
+    pub fn concerned(change: &Change) -> Vec<ObjectKey> {
+        let mut keys = vec![change.key.clone()];
+        if change.after.is_none() {
+            keys.extend(change.before.as_ref().and_then(|before| parent_of(&change.key, before)));
+        }
+        keys
+    }
+
+    /// Deployers that wait for a kind that came to be served.
+    pub fn waiting_for(&self, gvk: &GroupVersionKind) -> Vec<ObjectKey> {
+        self.lock().waiting.remove(gvk).into_iter().flatten().collect()
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
+        let Some(kind) = Kind::of(&key.gvk) else { return Ok(Outcome::Done) };
+        let Some(object) = self.get(key).await? else {
+            self.forget(key);
+            return Ok(Outcome::Done);
+        };
+        if object.is_terminating() {
+            return self.remove(kind, key, &object).await;
+        }
+        if object.spec().get("suspend").and_then(Value::as_bool) == Some(true) {
+            return Ok(Outcome::Wait { reason: "suspended".to_owned() });
+        }
+        if kind != Kind::Deployer {
+            finalizer::add(&*self.world.applier, key, &object, kind.finalizer(), MANAGER_FINALIZER).await?;
+        }
+        let mut pass = Pass {
+            key,
+            object: &object,
+            watch: WatchSet::default(),
+            config: Vec::new(),
+            fields: report::kept(&object, kind.fields()),
+            missing: BTreeSet::new(),
+        };
+        pass.watch.objects.insert(key.clone());
+        let end = match kind {
+            Kind::Repository => self.repository(&mut pass).await,
+            Kind::Component => self.component(&mut pass).await,
+            Kind::Resource => self.resource(&mut pass).await,
+            Kind::Deployer => self.deployer(&mut pass).await,
+        };
+        self.conclude(pass, &end).await
+    }
+
+    async fn conclude(&self, pass: Pass<'_>, end: &End) -> Result<Outcome, Failure> {
+        let Pass { key, object, watch, config, fields, missing, .. } = pass;
+        self.world.index.declare(&owner(key), watch);
+        {
+            let mut shared = self.lock();
+            for waiting in shared.waiting.values_mut() {
+                waiting.remove(key);
+            }
+            shared.waiting.retain(|_, waiting| !waiting.is_empty());
+            for gvk in missing {
+                shared.waiting.entry(gvk).or_default().insert(key.clone());
+            }
+        }
+        let status = report::status(object, end, &config, fields, self.world.clock.now());
+        match write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await {
+            // It went away in between; the watch tells.
+            Err(WriteError::NotFound { .. }) => return Ok(Outcome::Done),
+            other => drop(other?),
+        }
+        self.tell(key, end);
+        Ok(outcome(object, end))
+    }
+
+    /// An object in its newest known state.
+    pub(super) async fn get(&self, key: &ObjectKey) -> Result<Option<Object>, ReadError> {
+        match self.world.index.look(key) {
+            Look::Present(object) => Ok(Some(object.as_ref().clone())),
+            Look::Absent => Ok(None),
+            Look::Unwatched | Look::Unknown => self.world.reader.get(key).await,
+        }
+    }
+
+    /// All objects that a query selects.
+    pub(super) async fn list(&self, query: &Query) -> Result<Vec<Object>, ReadError> {
+        match self.world.index.list(query) {
+            Some(list) => Ok(list.iter().map(|object| object.as_ref().clone()).collect()),
+            None => self.world.reader.list(query).await,
+        }
+    }
+
+    /// The object that this one builds on; it must be Ready.
+    pub(super) async fn parent(&self, pass: &mut Pass<'_>, kind: Kind, name: &str, reason: Reason) -> Result<Object, Failed> {
+        let key = ObjectKey {
+            cluster: pass.key.cluster.clone(),
+            gvk: kind.gvk(),
+            namespace: pass.key.namespace.clone(),
+            name: name.to_owned(),
+        };
+        self.ready_object(pass, key, reason).await
+    }
+
+    /// An object that has to be there and Ready; a pass follows when that changes.
+    pub(super) async fn ready_object(&self, pass: &mut Pass<'_>, key: ObjectKey, reason: Reason) -> Result<Object, Failed> {
+        pass.watch.objects.insert(key.clone());
+        let found = self.get(&key).await.map_err(|error| Failed::retry(reason, error.to_string()))?;
+        let Some(object) = found else { return Err(Failed::wait(reason, format!("{key} does not exist"))) };
+        if object.is_terminating() {
+            return Err(Failed::wait(reason, format!("{key} is being deleted")));
+        }
+        if !report::is_ready(&object) {
+            let why = report::why_not_ready(&object);
+            return Err(Failed::wait(Reason::ResourceIsNotAvailable, format!("{key} is not ready: {why}")));
+        }
+        Ok(object)
+    }
+
+    /// Works out the configuration of an object and reads its texts.
+    pub(super) async fn credentials(&self, pass: &mut Pass<'_>, parent: Option<&Object>) -> Result<Credentials, Failed> {
+        let namespace = pass.key.namespace.clone().or_else(|| parent?.namespace().map(str::to_owned)).unwrap_or_default();
+        let entries = pass.object.spec().get("ocmConfig").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
+        let entries: Vec<_> = serde_json::from_value(entries)
+            .map_err(|error| Failed::wrong(Reason::GetConfigurationFailed, format!("spec.ocmConfig: {error}")))?;
+        let mut effective = Vec::new();
+        for source in config::sources(&entries, &namespace) {
+            match source {
+                config::Source::Data(entry) => config::merge(&mut effective, vec![entry]),
+                config::Source::Inherited { kind, name, namespace, propagate } => {
+                    let gvk = GroupVersionKind::new(GROUP, VERSION, kind);
+                    let key = ObjectKey { cluster: pass.key.cluster.clone(), gvk, namespace: Some(namespace), name };
+                    let from = self.ready_object(pass, key, Reason::GetConfigurationFailed).await?;
+                    config::merge(&mut effective, config::inherited(&from, propagate));
+                }
+            }
+        }
+        if entries.is_empty() {
+            config::merge(&mut effective, parent.map(config::handed_down).unwrap_or_default());
+        }
+        pass.config.clone_from(&effective);
+        let mut credentials = Credentials::default();
+        for entry in &effective {
+            self.read_config(pass, entry, &mut credentials).await?;
+        }
+        Ok(credentials)
+    }
+
+    async fn read_config(&self, pass: &mut Pass<'_>, entry: &Value, into: &mut Credentials) -> Result<(), Failed> {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let key = ObjectKey {
+            cluster: pass.key.cluster.clone(),
+            gvk: GroupVersionKind::new("", "v1", text("kind")),
+            namespace: Some(text("namespace")),
+            name: text("name"),
+        };
+        // Read, not watched: a watch would hold every Secret of the cluster in memory.
+        let found = self
+            .world
+            .reader
+            .get(&key)
+            .await
+            .map_err(|error| Failed::retry(Reason::GetConfigurationFailed, error.to_string()))?;
+        let Some(object) = found else {
+            return Err(Failed::retry(Reason::GetConfigurationFailed, format!("{key} does not exist")));
+        };
+        match super::config::texts(&object) {
+            Ok((ocm, docker)) => {
+                into.ocm.extend(ocm);
+                into.docker.extend(docker);
+                Ok(())
+            }
+            Err(message) => Err(Failed::retry(Reason::GetConfigurationFailed, format!("{key}: {message}"))),
+        }
+    }
+
+    async fn remove(&self, kind: Kind, key: &ObjectKey, object: &Object) -> Result<Outcome, Failure> {
+        if !object.finalizers().contains(&kind.finalizer()) {
+            return Ok(Outcome::Done);
+        }
+        let in_the_way = match kind {
+            Kind::Deployer => self.undeploy(key, object).await?,
+            _ => self.dependants(kind, key).await?,
+        };
+        if !in_the_way.is_empty() {
+            let message = format!("waits for {} to be deleted", in_the_way.join(", "));
+            let end = Err(Failed::wait(Reason::DeletionFailed, message.clone()));
+            let config = config::effective(object);
+            let fields = report::kept(object, kind.fields());
+            let status = report::status(object, &end, &config, fields, self.world.clock.now());
+            write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await?;
+            // Members of a set are of any kind and are not all watched.
+            return Ok(match kind {
+                Kind::Deployer => Outcome::RequeueAfter(SHORTEST),
+                _ => Outcome::Wait { reason: message },
+            });
+        }
+        self.world.finalizers.remove(key, kind.finalizer()).await?;
+        self.forget(key);
+        Ok(Outcome::Done)
+    }
+
+    /// Objects that still build on this one.
+    async fn dependants(&self, kind: Kind, key: &ObjectKey) -> Result<Vec<String>, ReadError> {
+        let Some((dependant, reference)) = kind.dependants() else { return Ok(Vec::new()) };
+        let namespace = if dependant == Kind::Deployer { None } else { key.namespace.clone() };
+        let query = Query { cluster: key.cluster.clone(), gvk: dependant.gvk(), namespace, selector: String::new() };
+        let refers = |object: &Object| {
+            let Some(reference) = object.spec().get(reference) else { return false };
+            let namespace = reference.get("namespace").and_then(Value::as_str);
+            reference.get("name").and_then(Value::as_str) == Some(&key.name)
+                && (namespace.is_none() || namespace == key.namespace.as_deref())
+        };
+        let list = match self.list(&query).await {
+            Err(ReadError::NotServed(_)) => Vec::new(),
+            other => other?,
+        };
+        let names = list.iter().filter(|object| refers(object)).filter_map(|object| object.key(&key.cluster));
+        Ok(names.map(|key| key.to_string()).collect())
+    }
+
+    fn tell(&self, key: &ObjectKey, end: &End) {
+        let (health, reason, message) = match end {
+            Ok(message) => (Health::Current, "Succeeded", message.clone()),
+            Err(failed) => {
+                let health = match failed.cure {
+                    Cure::Edit => Health::Failed,
+                    Cure::Event => Health::Waiting,
+                    Cure::Time => Health::InProgress,
+                };
+                (health, failed.reason.as_str(), failed.message.clone())
+            }
+        };
+        let (subject, reason) = (Subject::root(key.clone()), reason.to_owned());
+        let event = EventKind::HealthChanged { subject, health, reason, message, causes: Vec::new() };
+        let is_new = self.lock().told.insert(key.clone(), event.clone()).as_ref() != Some(&event);
+        if is_new {
+            self.world.recorder.record(event);
+        }
+    }
+
+    pub(super) fn deployed(&self, key: &ObjectKey) -> super::deployer::Memory {
+        self.lock().deployed.get(key).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn remember_deployed(&self, key: &ObjectKey, memory: super::deployer::Memory) {
+        self.lock().deployed.insert(key.clone(), memory);
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.world.index.forget(&owner(key));
+        let mut shared = self.lock();
+        shared.deployed.remove(key);
+        shared.told.remove(key);
+        for waiting in shared.waiting.values_mut() {
+            waiting.remove(key);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // Each entry is whole in itself, so a panic elsewhere leaves them usable.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reconciler<ObjectKey> for Delivery {
+    fn reconcile<'a>(&'a self, key: &'a ObjectKey) -> Answer<'a, Result<Outcome, Failure>> {
+        Box::pin(self.pass(key))
+    }
+}
+
+/// Reads a spec; what the CRD lets through and we cannot read is wrong until it is edited.
+pub(super) fn spec<T: DeserializeOwned>(object: &Object) -> Result<T, Failed> {
+    serde_json::from_value(object.spec().clone()).map_err(|error| Failed::wrong(Reason::MarshalFailed, format!("spec: {error}")))
+}
+
+fn outcome(object: &Object, end: &End) -> Outcome {
+    let interval = object.spec().get("interval").and_then(Value::as_str).and_then(duration::parse);
+    let interval = interval.filter(|interval| !interval.is_zero()).map(|interval| interval.max(SHORTEST));
+    match end {
+        Ok(_) => interval.map_or(Outcome::Done, Outcome::RequeueAfter),
+        Err(failed) => match failed.cure {
+            Cure::Time => Outcome::RequeueAfter(interval.unwrap_or(AGAIN).min(AGAIN)),
+            Cure::Event => interval.map_or_else(|| Outcome::Wait { reason: failed.message.clone() }, Outcome::RequeueAfter),
+            Cure::Edit => Outcome::Invalid { reason: failed.message.clone() },
+        },
+    }
+}
+
+fn parent_of(key: &ObjectKey, object: &Object) -> Option<ObjectKey> {
+    let child = Kind::of(&key.gvk)?;
+    let (parent, (_, reference)) = Kind::ALL
+        .into_iter()
+        .filter_map(|kind| Some((kind, kind.dependants()?)))
+        .find(|(_, (dependant, _))| *dependant == child)?;
+    let reference = object.spec().get(reference)?;
+    let namespace = reference.get("namespace").and_then(Value::as_str).map(str::to_owned).or_else(|| key.namespace.clone());
+    let name = reference.get("name")?.as_str()?.to_owned();
+    Some(ObjectKey { cluster: key.cluster.clone(), gvk: parent.gvk(), namespace, name })
+}
+
+fn owner(key: &ObjectKey) -> Owner {
+    Owner { role: ROLE, key: key.clone() }
+}

@@ -1,0 +1,130 @@
+//! Where component versions are, as the delivery kinds see it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use plinth_engine::ports::Answer;
+use plinth_releasechannel::{
+    ComponentRepository, Descriptor, ErrorKind, Options, RepositoryError, ResolveError, descriptor::Resource,
+};
+use serde_json::Value;
+
+use super::report::{Failed, Reason};
+
+/// Configuration texts from Secrets and ConfigMaps. Its `Debug` shows none of them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// Texts of `.ocmconfig` files.
+    pub ocm: Vec<String>,
+    /// Texts of docker `config.json` files.
+    pub docker: Vec<String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credentials({} files)", self.ocm.len() + self.docker.len())
+    }
+}
+
+/// Opens repositories and reads what is in them.
+pub trait Sources: Send + Sync {
+    /// The repository of an OCM specification.
+    fn open(&self, specification: &Value, credentials: &Credentials) -> Result<Arc<dyn ComponentRepository>, Failed>;
+
+    /// The bytes of a resource, proven against its digest.
+    fn read<'a>(
+        &'a self,
+        repository: &'a dyn ComponentRepository,
+        descriptor: &'a Descriptor,
+        resource: &'a Resource,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Vec<u8>, Failed>>;
+}
+
+/// How many opened repositories are kept: an archive is scanned once, not at every pass.
+const KEPT: usize = 16;
+
+/// Sources by way of the release channel's adapters.
+pub struct LiveSources {
+    options: Options,
+    opened: Mutex<VecDeque<Opened>>,
+}
+
+struct Opened {
+    specification: Value,
+    credentials: Credentials,
+    repository: Arc<dyn ComponentRepository>,
+}
+
+impl LiveSources {
+    /// Sources that are reached as `options` say, with the credentials of each object on top.
+    pub fn new(options: Options) -> Self {
+        Self { options, opened: Mutex::default() }
+    }
+
+    fn options(&self, credentials: &Credentials) -> Options {
+        let mut options = self.options.clone();
+        options.ocm_config_texts.extend(credentials.ocm.iter().cloned());
+        options.docker_config_texts.extend(credentials.docker.iter().cloned());
+        options
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Opened>> {
+        // A cache: whatever a panic left in it is usable.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sources for LiveSources {
+    fn open(&self, specification: &Value, credentials: &Credentials) -> Result<Arc<dyn ComponentRepository>, Failed> {
+        let same = |opened: &&Opened| opened.specification == *specification && opened.credentials == *credentials;
+        if let Some(opened) = self.lock().iter().find(same) {
+            return Ok(Arc::clone(&opened.repository));
+        }
+        let repository = plinth_releasechannel::repository_from_spec(specification, &self.options(credentials))
+            .map_err(|error| resolve_failed(Reason::GetRepositoryFailed, &error))?;
+        let mut kept = self.lock();
+        kept.push_back(Opened {
+            specification: specification.clone(),
+            credentials: credentials.clone(),
+            repository: Arc::clone(&repository),
+        });
+        if kept.len() > KEPT {
+            kept.pop_front();
+        }
+        Ok(repository)
+    }
+
+    fn read<'a>(
+        &'a self,
+        repository: &'a dyn ComponentRepository,
+        descriptor: &'a Descriptor,
+        resource: &'a Resource,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Vec<u8>, Failed>> {
+        Box::pin(async move {
+            let options = self.options(credentials);
+            let bytes = plinth_releasechannel::read_resource(repository, descriptor, resource, &options).await;
+            bytes.map(|bytes| bytes.to_vec()).map_err(|error| resolve_failed(Reason::GetOcmResourceFailed, &error))
+        })
+    }
+}
+
+/// What an answer of a repository means for an object.
+pub fn failed(reason: Reason, error: &RepositoryError) -> Failed {
+    of_kind(reason, error.kind(), error.to_string())
+}
+
+fn resolve_failed(reason: Reason, error: &ResolveError) -> Failed {
+    of_kind(reason, error.kind(), error.to_string())
+}
+
+/// What is not there may be published later; what is refused stays so until somebody changes it.
+fn of_kind(reason: Reason, kind: ErrorKind, message: String) -> Failed {
+    match kind {
+        ErrorKind::Refused => Failed::wrong(reason, message),
+        ErrorKind::NotFound | ErrorKind::Unavailable => Failed::retry(reason, message),
+    }
+}

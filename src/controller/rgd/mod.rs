@@ -1,0 +1,11 @@
+//! ResourceGraphDefinitions: compile, install the generated CRD, publish the graph.
+//!
+//! A pass is cheap and may come at any time: when the definition changes, when a kind that it uses is served, changes or goes,
+//! when its CRD changes, when an instance goes while it is being deleted. Nothing polls.
+
+pub mod crd;
+pub mod definition;
+mod reconcile;
+pub mod status;
+
+pub use reconcile::{Definitions, INSTANCES_ROLE, ROLE};

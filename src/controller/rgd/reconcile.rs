@@ -1,0 +1,365 @@
+//! The shell around compiling: fetches schemas, writes CRD and status, publishes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use plinth_api::{GroupKind, GroupVersionKind, Object, ObjectKey};
+use plinth_cluster::watch::{Look, Owner, WatchSet};
+use plinth_engine::{
+    graph::{self, Compiled, Definition, Graph, Options},
+    health::Health,
+    naming::keys,
+    ports::{Answer, Apply, Query, ReadError, WriteError},
+};
+use plinth_manager::{
+    finalizer,
+    reconcile::{Failure, Outcome, Reconciler},
+    status::write_if_changed,
+};
+use plinth_run::{Action, EventKind, Subject};
+use serde_json::{Map, Value, json};
+
+use super::{
+    crd::{self, Serving, Step},
+    definition,
+    status::{self, Situation},
+};
+use crate::{conditions, graphs::Graphs, world::World};
+
+/// Role of the owners that definitions are.
+pub const ROLE: &str = "definition";
+/// Role under which a definition watches all instances of its kind.
+pub const INSTANCES_ROLE: &str = "instances";
+
+/// Field manager of the finalizer of a definition.
+const MANAGER_FINALIZER: &str = "plinth.dev/definition";
+
+/// The reconciler of definitions.
+pub struct Definitions {
+    world: World,
+    graphs: Arc<Graphs>,
+    options: Options,
+    shared: Mutex<BTreeMap<ObjectKey, Known>>,
+    /// Asks for a pass of every instance in the list.
+    enqueue: Arc<dyn Fn(&ObjectKey) + Send + Sync>,
+}
+
+/// What is remembered of a definition.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The kinds that it mentions, by group and kind: a change of any version counts.
+    uses: BTreeSet<GroupKind>,
+    /// Its CRD.
+    crd: Option<String>,
+    /// The health that was told last.
+    told: Option<EventKind>,
+    /// The graph that is served, to see whether a new one differs.
+    input: Option<Value>,
+    /// Kinds that were missing when it was compiled last.
+    missing: BTreeSet<GroupVersionKind>,
+}
+
+impl Definitions {
+    /// A reconciler that publishes into `graphs`.
+    pub fn new(world: World, graphs: Arc<Graphs>, options: Options, enqueue: Arc<dyn Fn(&ObjectKey) + Send + Sync>) -> Self {
+        Self { world, graphs, options, shared: Mutex::default(), enqueue }
+    }
+
+    /// Definitions that use a kind or define it: to be looked at again when what is served changes.
+    pub fn using(&self, kind: &GroupKind) -> Vec<ObjectKey> {
+        let shared = self.lock();
+        shared.iter().filter(|(_, known)| known.uses.contains(kind)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Every definition that is known.
+    pub fn all(&self) -> Vec<ObjectKey> {
+        self.lock().keys().cloned().collect()
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Trouble> {
+        let Some(object) = self.object(key).await? else {
+            self.forget(key);
+            return Ok(Outcome::Done);
+        };
+        match object.is_terminating() {
+            true => self.remove(key, &object).await,
+            false => self.keep(key, &object).await,
+        }
+    }
+
+    async fn object(&self, key: &ObjectKey) -> Result<Option<Object>, Trouble> {
+        match self.world.index.look(key) {
+            Look::Present(object) => Ok(Some(object.as_ref().clone())),
+            Look::Absent => Ok(None),
+            Look::Unwatched | Look::Unknown => Ok(self.world.reader.get(key).await?),
+        }
+    }
+
+    async fn keep(&self, key: &ObjectKey, object: &Object) -> Result<Outcome, Trouble> {
+        let definition = match definition::read(object) {
+            Ok(definition) => definition,
+            Err(diagnostics) => {
+                let last_good = self.graphs.of_definition(key).map(|published| published.graph);
+                let situation = Situation::Refused { diagnostics: &diagnostics, last_good: last_good.as_deref() };
+                return self.settle(key, object, &situation).await;
+            }
+        };
+        finalizer::add(&*self.world.applier, key, object, keys::FINALIZER, MANAGER_FINALIZER).await?;
+        let compiled = self.compile(key, &definition).await?;
+        let last_good = self.graphs.of_definition(key).map(|published| published.graph);
+        let Some(graph) = compiled.graph() else {
+            let situation = Situation::Refused { diagnostics: compiled.diagnostics(), last_good: last_good.as_deref() };
+            return self.settle(key, object, &situation).await;
+        };
+        match self.ensure_crd(key, object, graph).await? {
+            Err(message) => {
+                let situation = Situation::Blocked { compiled: &compiled, message: &message, last_good: last_good.as_deref() };
+                self.settle(key, object, &situation).await
+            }
+            Ok(serving) => {
+                if serving == Serving::Established {
+                    self.publish(key, graph);
+                }
+                self.tell_missing(key, &compiled);
+                self.settle(key, object, &Situation::Compiled { compiled: &compiled, serving: &serving }).await
+            }
+        }
+    }
+
+    async fn compile(&self, key: &ObjectKey, definition: &Definition) -> Result<Compiled, Trouble> {
+        let kinds: Vec<GroupVersionKind> = graph::kinds(&definition.spec).into_iter().collect();
+        {
+            // Noted before the schemas are read: a change in between is not missed.
+            let mut shared = self.lock();
+            let known = shared.entry(key.clone()).or_default();
+            known.uses = kinds.iter().map(GroupVersionKind::group_kind).collect();
+            let own = &definition.spec.schema;
+            known.uses.insert(GroupKind { group: own.group.clone(), kind: own.kind.clone() });
+        }
+        let schemas = self.world.schemas.of(&key.cluster, &kinds).await?;
+        Ok(graph::compile(definition, schemas.as_ref(), &self.options))
+    }
+
+    /// The CRD's place in the world, or why it may not be written.
+    async fn ensure_crd(&self, key: &ObjectKey, object: &Object, graph: &Graph) -> Result<Result<Serving, String>, Trouble> {
+        let crd = crd_key(key, graph.crd.name());
+        let mut set = WatchSet::default();
+        set.objects.extend([key.clone(), crd.clone()]);
+        self.world.index.declare(&Owner { role: ROLE, key: key.clone() }, set);
+        self.lock().entry(key.clone()).or_default().crd = Some(crd.name.clone());
+        let live = match self.world.index.look(&crd) {
+            Look::Present(live) => Some(live.as_ref().clone()),
+            Look::Absent | Look::Unwatched | Look::Unknown => self.world.reader.get(&crd).await?,
+        };
+        match crd::step(live.as_ref(), &graph.crd, &graph.name, definition::allows_breaking_changes(object)) {
+            Step::Refuse(message) => Ok(Err(message)),
+            Step::Keep => Ok(Ok(live.as_ref().map_or(Serving::Pending, crd::serving))),
+            Step::Write { breaking } => {
+                let action = if live.is_some() { Action::Configure } else { Action::Create };
+                self.write_crd(key, &crd, graph, action, breaking).await.map(Ok)
+            }
+        }
+    }
+
+    async fn write_crd(
+        &self,
+        key: &ObjectKey,
+        crd: &ObjectKey,
+        graph: &Graph,
+        action: Action,
+        breaking: Option<String>,
+    ) -> Result<Serving, Trouble> {
+        let apply = Apply {
+            key: crd.clone(),
+            object: graph.crd.clone(),
+            manager: keys::MANAGER.to_owned(),
+            force: true,
+            subresource: None,
+        };
+        let written = self.world.applier.apply(&apply).await?;
+        let subject = Subject { parent: Some(key.clone()), ..Subject::root(crd.clone()) };
+        if let Some(message) = breaking {
+            let reason = "BreakingChange".to_owned();
+            self.world.recorder.record(EventKind::Warning { subject: Some(subject.clone()), reason, message });
+        }
+        self.world.recorder.record(EventKind::ChangeApplied {
+            subject,
+            action,
+            digest: digest(&graph.crd),
+            generation: written.generation(),
+            result: None,
+            uid: written.uid().map(str::to_owned),
+        });
+        Ok(crd::serving(&written))
+    }
+
+    fn publish(&self, key: &ObjectKey, graph: &Arc<Graph>) {
+        let input = json!([graph.crd.0, graph.order(), graph.missing.iter().map(|missing| &missing.node).collect::<Vec<_>>()]);
+        let is_new = self.lock().entry(key.clone()).or_default().input.replace(input.clone()) != Some(input);
+        let replaced = self.graphs.publish(key.clone(), Arc::clone(graph));
+        if let Some(other) = replaced.filter(|other| other.definition != *key) {
+            tracing::warn!(definition = %key, other = %other.definition, "two definitions define the same kind");
+        }
+        tracing::debug!(definition = %key, is_new, "a graph is in use");
+        let owner = Owner { role: INSTANCES_ROLE, key: key.clone() };
+        self.world.index.declare(&owner, WatchSet::all_of(key.cluster.clone(), graph.instance.gvk.clone()));
+        // The same graph may have other templates: whoever is already there decides again, which costs nothing if all is well.
+        for instance in self.world.index.list(&all_instances(key, graph)).into_iter().flatten() {
+            if let Some(instance) = instance.key(&key.cluster) {
+                (self.enqueue)(&instance);
+            }
+        }
+    }
+
+    fn tell_missing(&self, key: &ObjectKey, compiled: &Compiled) {
+        let missing: BTreeSet<GroupVersionKind> = compiled.missing().iter().map(|missing| missing.gvk.clone()).collect();
+        let before = std::mem::replace(&mut self.lock().entry(key.clone()).or_default().missing, missing.clone());
+        for gvk in before.difference(&missing) {
+            self.world.recorder.record(EventKind::SchemaServed { gvk: gvk.clone() });
+        }
+        if !missing.is_empty() && missing != before {
+            self.world.recorder.record(EventKind::ChangeDeferred {
+                subject: Subject::root(key.clone()),
+                missing: missing.into_iter().collect(),
+                expected_from: None,
+            });
+        }
+    }
+
+    async fn remove(&self, key: &ObjectKey, object: &Object) -> Result<Outcome, Trouble> {
+        if !object.finalizers().contains(&keys::FINALIZER) {
+            return Ok(Outcome::Done);
+        }
+        let instances = self.instances(key, object).await?;
+        if !instances.is_empty() {
+            let status = status::waiting_for_instances(object, &instances, self.world.clock.now());
+            self.write_status(key, object, status).await?;
+            let message = format!("waits for {} instances to be deleted", instances.len());
+            self.tell(key, Health::Terminating, "WaitingForInstances", message.clone());
+            return Ok(Outcome::Wait { reason: message });
+        }
+        self.graphs.withdraw(key);
+        self.world.index.forget(&Owner { role: INSTANCES_ROLE, key: key.clone() });
+        self.world.finalizers.remove(key, keys::FINALIZER).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Instances of the kind, whether or not the graph is still known. A definition that another one took the kind from has none.
+    async fn instances(&self, key: &ObjectKey, object: &Object) -> Result<Vec<ObjectKey>, Trouble> {
+        let Ok(definition) = definition::read(object) else { return Ok(Vec::new()) };
+        let schema = &definition.spec.schema;
+        let gvk = GroupVersionKind::new(schema.group.as_str(), schema.api_version.as_str(), schema.kind.as_str());
+        let owner = self.graphs.of_kind(&key.cluster, &gvk.group_kind());
+        if owner.is_some_and(|owner| owner.definition != *key) {
+            return Ok(Vec::new());
+        }
+        let query = Query { cluster: key.cluster.clone(), gvk: gvk.clone(), namespace: None, selector: String::new() };
+        let owner = Owner { role: INSTANCES_ROLE, key: key.clone() };
+        self.world.index.declare(&owner, WatchSet::all_of(key.cluster.clone(), gvk));
+        let found = match self.world.index.list(&query) {
+            Some(list) => list.iter().filter_map(|instance| instance.key(&key.cluster)).collect(),
+            None => match self.world.reader.list(&query).await {
+                Ok(list) => list.iter().filter_map(|instance| instance.key(&key.cluster)).collect(),
+                // A kind that is not served has no instances.
+                Err(ReadError::NotServed(_)) => Vec::new(),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        Ok(found)
+    }
+
+    async fn settle(&self, key: &ObjectKey, object: &Object, situation: &Situation<'_>) -> Result<Outcome, Trouble> {
+        let status = status::of(object, situation, self.world.clock.now());
+        let (health, reason, message) = health_of(&status);
+        self.write_status(key, object, status).await?;
+        self.tell(key, health, &reason, message);
+        Ok(Outcome::Done)
+    }
+
+    async fn write_status(&self, key: &ObjectKey, object: &Object, status: Value) -> Result<(), Trouble> {
+        match write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await {
+            // It went away in between.
+            Ok(_) | Err(WriteError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn tell(&self, key: &ObjectKey, health: Health, reason: &str, message: String) {
+        let subject = Subject::root(key.clone());
+        let event = EventKind::HealthChanged { subject, health, reason: reason.to_owned(), message, causes: Vec::new() };
+        let is_new = self.lock().entry(key.clone()).or_default().told.replace(event.clone()).as_ref() != Some(&event);
+        if is_new {
+            self.world.recorder.record(event);
+        }
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+        self.graphs.withdraw(key);
+        for role in [ROLE, INSTANCES_ROLE] {
+            self.world.index.forget(&Owner { role, key: key.clone() });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Known>> {
+        // Each entry is whole in itself, so a panic elsewhere leaves them usable.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reconciler<ObjectKey> for Definitions {
+    fn reconcile<'a>(&'a self, key: &'a ObjectKey) -> Answer<'a, Result<Outcome, Failure>> {
+        Box::pin(async move {
+            let ended = self.pass(key).await;
+            if let Err(trouble) = &ended {
+                self.tell(key, Health::InProgress, "Retrying", trouble.to_string());
+            }
+            Ok(ended?)
+        })
+    }
+}
+
+/// What the API server did not do.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("reading: {0}")]
+    Read(#[from] ReadError),
+    #[error("writing: {0}")]
+    Write(#[from] WriteError),
+}
+
+fn crd_key(definition: &ObjectKey, name: &str) -> ObjectKey {
+    ObjectKey {
+        cluster: definition.cluster.clone(),
+        gvk: GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        namespace: None,
+        name: name.to_owned(),
+    }
+}
+
+fn all_instances(definition: &ObjectKey, graph: &Graph) -> Query {
+    Query { cluster: definition.cluster.clone(), gvk: graph.instance.gvk.clone(), namespace: None, selector: String::new() }
+}
+
+/// Digest of what is applied, as the journal keeps it.
+fn digest(object: &Object) -> String {
+    use sha2::{Digest, Sha256};
+    let text = serde_json::to_vec(&object.0).expect("JSON can be written");
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Health of a definition from the status that it gets.
+fn health_of(status: &Value) -> (Health, String, String) {
+    let object = Object(Map::from_iter([("status".to_owned(), status.clone())]));
+    let Some(ready) = conditions::find(&object, "Ready") else { return (Health::Unknown, String::new(), String::new()) };
+    let text = |field: &str| ready.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let health = match (text("status").as_str(), text("reason").as_str()) {
+        ("True", _) => Health::Current,
+        ("False", _) => Health::Failed,
+        (_, "Deferred") => Health::Waiting,
+        _ => Health::InProgress,
+    };
+    (health, text("reason"), text("message"))
+}

@@ -1,0 +1,350 @@
+//! Running all of it in one process.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
+use plinth_cluster::{
+    Cluster, Watches,
+    catalog::{SchemaChange, SchemaEvent, SchemaNotice},
+    decorate::Labelled,
+    watch::{self, Change, Notice, Owner, WatchSet},
+};
+use plinth_engine::{
+    graph,
+    naming::keys,
+    ports::{Answer, Applier, Apply, Clock, Delete, WriteError},
+};
+use plinth_manager::{
+    Gated, Lease, Metrics, Queue, SystemClock,
+    reconcile::{Reconciler, Settings, run_controller},
+};
+use plinth_run::{EventKind, Recorder, state};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    delivery::{
+        self, Delivery,
+        image::{Images, NotMirrored},
+        sources::LiveSources,
+    },
+    graphs::Graphs,
+    instance::{self, Instances},
+    live::{LiveDoors, LiveFinalizers, LiveIndex, LiveSchemas},
+    rgd::{self as definitions, Definitions},
+    world::World,
+};
+
+/// Role under which everything of the definitions' and delivery's own kinds is watched.
+const KINDS_ROLE: &str = "kinds";
+
+/// How the loop runs.
+#[derive(Clone)]
+pub struct Options {
+    /// Name of the platform: children that the loop applies carry it as a label, by which they are removed.
+    pub platform: Option<String>,
+    /// What a journal proves to be applied (contracts 22).
+    pub seed: BTreeMap<ObjectKey, state::Applied>,
+    /// The Lease that must be held for every write (contracts 21).
+    pub lease: Option<Arc<Lease>>,
+    /// Groups whose ResourceGraphDefinitions are looked after.
+    pub groups: BTreeSet<String>,
+    /// Whether the delivery kinds are looked after; not where the OCM controllers run.
+    pub delivery: bool,
+    /// How repositories are reached.
+    pub repositories: plinth_releasechannel::Options,
+    /// Where mirrored images are.
+    pub images: Arc<dyn Images>,
+    /// Bounds of graphs.
+    pub graph: graph::Options,
+    /// Passes at the same time, for each of the three controllers.
+    pub workers: usize,
+    /// Where figures go.
+    pub metrics: Option<Arc<Metrics>>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            platform: None,
+            seed: BTreeMap::new(),
+            lease: None,
+            groups: BTreeSet::from([rgd::KRO_GROUP.to_owned()]),
+            delivery: true,
+            repositories: plinth_releasechannel::Options::default(),
+            images: Arc::new(NotMirrored),
+            graph: graph::Options::default(),
+            workers: 4,
+            metrics: None,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// The running loop. Dropping it ends it at once; [`Handle::stop`] lets passes in work end first.
+pub struct Handle {
+    shutdown: CancellationToken,
+    tasks: JoinSet<()>,
+    /// What the loop watches, to look at without a request.
+    pub watches: Arc<Watches>,
+    /// The graphs in use.
+    pub graphs: Arc<Graphs>,
+    /// The instances, to ask for plinth's own Ready.
+    pub instances: Arc<Instances>,
+}
+
+impl Handle {
+    /// Stops handing out work and waits for passes in work, at most 20 s.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Asks the loop to stop without waiting for it.
+    pub fn shutdown(&self) -> CancellationToken {
+        self.shutdown.clone()
+    }
+}
+
+/// Starts the loop over these clusters. Returns at once; what happens is told to the recorder.
+pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn Recorder>, options: Options) -> Handle {
+    let settings = watch::Settings { managed_fields: true, ..watch::Settings::default() };
+    let watches = Watches::new(settings);
+    let world = world(&watches, recorder, &options);
+    let queues = Queues::default();
+    let graphs = Arc::new(Graphs::default());
+    let instances = Arc::new(Instances::new(world.clone(), Arc::clone(&graphs), options.seed.clone(), queues.instances()));
+    let definitions = Arc::new(Definitions::new(world.clone(), Arc::clone(&graphs), options.graph.clone(), queues.instances()));
+    let sources = Arc::new(LiveSources::new(options.repositories.clone()));
+    let delivery = Arc::new(Delivery::new(world.clone(), sources, Arc::clone(&options.images)));
+    let parts = Parts { watches: Arc::clone(&watches), queues, definitions, instances, delivery };
+
+    parts.route();
+    let shutdown = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    for cluster in clusters {
+        let changes = cluster.catalog().subscribe();
+        let key = cluster.key().clone();
+        watches.engage(cluster);
+        parts.watch_kinds(&key, &options);
+        let (parts, recorder, token) = (parts.clone(), Arc::clone(&world.recorder), shutdown.clone());
+        tasks.spawn(async move { parts.follow_schemas(key, changes, &*recorder, token).await });
+    }
+    parts.run(&mut tasks, &shutdown, &options);
+    let instances = Arc::clone(&parts.instances);
+    Handle { shutdown, tasks, watches, graphs, instances }
+}
+
+fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, options: &Options) -> World {
+    World {
+        index: Arc::new(LiveIndex(Arc::clone(watches))),
+        applier: applier(watches, options),
+        reader: Arc::new(LiveDoors(Arc::clone(watches))),
+        finalizers: Arc::new(LiveFinalizers { watches: Arc::clone(watches), lease: options.lease.clone() }),
+        schemas: Arc::new(LiveSchemas(Arc::clone(watches))),
+        recorder,
+        clock: Arc::clone(&options.clock),
+    }
+}
+
+/// Labels outside, the gate inside: what is refused was not labelled for nothing, and what is labelled passed the gate.
+fn applier(watches: &Arc<Watches>, options: &Options) -> Arc<dyn Applier> {
+    let doors = LiveDoors(Arc::clone(watches));
+    let gated: Arc<dyn Applier> = match &options.lease {
+        Some(lease) => Arc::new(Gated { inner: doors, lease: Arc::clone(lease) }),
+        None => Arc::new(doors),
+    };
+    match &options.platform {
+        Some(platform) => Arc::new(OfPlatform::new(gated, platform)),
+        None => gated,
+    }
+}
+
+/// Labels children and CRDs, and leaves alone what only patches an object of somebody else (finalizers, inventories).
+struct OfPlatform {
+    plain: Arc<dyn Applier>,
+    labelled: Labelled<ByArc>,
+}
+
+impl OfPlatform {
+    fn new(plain: Arc<dyn Applier>, platform: &str) -> Self {
+        let labels = BTreeMap::from([(keys::PLATFORM.to_owned(), platform.to_owned())]);
+        Self { labelled: Labelled { inner: ByArc(Arc::clone(&plain)), labels }, plain }
+    }
+}
+
+impl Applier for OfPlatform {
+    fn apply<'a>(&'a self, request: &'a Apply) -> Answer<'a, Result<Object, WriteError>> {
+        let is_whole = [keys::MANAGER_APPLYSET, keys::MANAGER, delivery::deploy::MANAGER].contains(&request.manager.as_str());
+        let is_parent = request.manager == delivery::deploy::MANAGER && request.key.gvk == delivery::Kind::Deployer.gvk();
+        if is_whole && !is_parent { self.labelled.apply(request) } else { self.plain.apply(request) }
+    }
+
+    fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
+        self.plain.delete(request)
+    }
+}
+
+/// An applier behind a shared pointer.
+struct ByArc(Arc<dyn Applier>);
+
+impl Applier for ByArc {
+    fn apply<'a>(&'a self, request: &'a Apply) -> Answer<'a, Result<Object, WriteError>> {
+        self.0.apply(request)
+    }
+
+    fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
+        self.0.delete(request)
+    }
+}
+
+/// One queue for each controller.
+#[derive(Clone, Default)]
+struct Queues {
+    definitions: Queue<ObjectKey>,
+    instances: Queue<ObjectKey>,
+    delivery: Queue<ObjectKey>,
+}
+
+impl Queues {
+    /// Asks for passes of instances.
+    fn instances(&self) -> Arc<dyn Fn(&ObjectKey) + Send + Sync> {
+        let queue = self.instances.clone();
+        Arc::new(move |key| queue.add(key.clone()))
+    }
+}
+
+/// Everything that runs.
+#[derive(Clone)]
+struct Parts {
+    watches: Arc<Watches>,
+    queues: Queues,
+    definitions: Arc<Definitions>,
+    instances: Arc<Instances>,
+    delivery: Arc<Delivery>,
+}
+
+impl Parts {
+    /// Says which queue a change goes to.
+    fn route(&self) {
+        let own_key = |queue: &Queue<ObjectKey>| -> watch::Sink {
+            let queue = queue.clone();
+            Arc::new(move |owner: &Owner, _: &Notice| queue.add(owner.key.clone()))
+        };
+        self.watches.route(definitions::ROLE, own_key(&self.queues.definitions));
+        self.watches.route(instance::ROLE, own_key(&self.queues.instances));
+        self.watches.route(delivery::ROLE, own_key(&self.queues.delivery));
+        let (definitions, instances) = (self.queues.definitions.clone(), self.queues.instances.clone());
+        self.watches.route(
+            definitions::INSTANCES_ROLE,
+            Arc::new(move |owner, notice| {
+                let Notice::Changed(change) = notice else { return };
+                if change.is_more_than_status() {
+                    instances.add(change.key.clone());
+                }
+                if change.after.is_none() {
+                    // A definition that is being deleted may have waited for this one.
+                    definitions.add(owner.key.clone());
+                }
+            }),
+        );
+        let queues = self.queues.clone();
+        self.watches.route(
+            KINDS_ROLE,
+            Arc::new(move |_, notice| {
+                if let Notice::Changed(change) = notice {
+                    queues.of_own_kind(change);
+                }
+            }),
+        );
+    }
+
+    /// Watches all definitions and all delivery objects of a cluster.
+    fn watch_kinds(&self, cluster: &ClusterKey, options: &Options) {
+        let definitions = options.groups.iter().map(|group| GroupVersionKind::new(group.as_str(), rgd::VERSION, rgd::KIND));
+        let delivery = delivery::Kind::ALL.into_iter().filter(|_| options.delivery).map(delivery::Kind::gvk);
+        let mut set = WatchSet::default();
+        for gvk in definitions.chain(delivery) {
+            set = set.union(WatchSet::all_of(cluster.clone(), gvk));
+        }
+        let key = ObjectKey { cluster: cluster.clone(), gvk: GroupVersionKind::default(), namespace: None, name: String::new() };
+        self.watches.declare(&Owner { role: KINDS_ROLE, key }, set);
+    }
+
+    /// Wakes whoever a change of the served kinds concerns. Nothing polls.
+    async fn follow_schemas(
+        &self,
+        cluster: ClusterKey,
+        mut changes: plinth_cluster::catalog::SchemaChanges,
+        recorder: &dyn Recorder,
+        shutdown: CancellationToken,
+    ) {
+        loop {
+            let notice = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                notice = changes.next() => notice,
+            };
+            match notice {
+                Some(SchemaNotice::Change(change)) => self.schema_changed(&change, recorder),
+                Some(SchemaNotice::Missed) => self.look_at_everything(&cluster),
+                None => return,
+            }
+        }
+    }
+
+    fn schema_changed(&self, change: &SchemaChange, recorder: &dyn Recorder) {
+        let SchemaChange { gvk, event } = change;
+        let using = self.definitions.using(&gvk.group_kind());
+        if *event == SchemaEvent::Served {
+            if !using.is_empty() {
+                recorder.record(EventKind::SchemaServed { gvk: gvk.clone() });
+            }
+            self.delivery.waiting_for(gvk).into_iter().for_each(|key| self.queues.delivery.add(key));
+            self.instances.served(gvk);
+        }
+        using.into_iter().for_each(|key| self.queues.definitions.add(key));
+    }
+
+    fn look_at_everything(&self, cluster: &ClusterKey) {
+        let of_cluster = |key: &ObjectKey| key.cluster == *cluster;
+        self.definitions.all().into_iter().filter(of_cluster).for_each(|key| self.queues.definitions.add(key));
+        self.instances.all().into_iter().filter(of_cluster).for_each(|key| self.queues.instances.add(key));
+    }
+
+    fn run(&self, tasks: &mut JoinSet<()>, shutdown: &CancellationToken, options: &Options) {
+        let controllers: [(&'static str, &Queue<ObjectKey>, Arc<dyn Reconciler<ObjectKey>>); 3] = [
+            ("definitions", &self.queues.definitions, Arc::clone(&self.definitions) as _),
+            ("instances", &self.queues.instances, Arc::clone(&self.instances) as _),
+            ("delivery", &self.queues.delivery, Arc::clone(&self.delivery) as _),
+        ];
+        for (name, queue, reconciler) in controllers {
+            let settings = Settings { workers: options.workers, metrics: options.metrics.clone(), ..Settings::new(name) };
+            let run = run_controller(queue.clone(), reconciler, settings, shutdown.clone());
+            tasks.spawn(async move {
+                let summary = run.await;
+                tracing::debug!(controller = name, ?summary, "a controller ended");
+            });
+        }
+    }
+}
+
+impl Queues {
+    /// A definition or delivery object changed. Status alone is what we write ourselves; whoever depends on it declared so.
+    fn of_own_kind(&self, change: &Change) {
+        if change.key.gvk.kind == rgd::KIND {
+            if change.is_more_than_status() {
+                self.definitions.add(change.key.clone());
+            }
+            return;
+        }
+        if change.is_more_than_status() {
+            Delivery::concerned(change).into_iter().for_each(|key| self.delivery.add(key));
+        }
+    }
+}
