@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::{
     environment::{Dialect, Environment},
     guard, lower,
+    mask::Masked,
     references::References,
     stack,
 };
@@ -24,7 +25,7 @@ struct Parsed {
     source: String,
     /// As written: macros are still calls, so that messages speak of what the author wrote.
     tree: IdedExpr,
-    places: SourceInfo,
+    places: Places,
     /// With macros expanded and bounds woven in: what is evaluated.
     lowered: IdedExpr,
     references: References,
@@ -50,8 +51,8 @@ pub struct SyntaxError {
 impl Expression {
     /// Parses a text in kro's environment.
     ///
-    /// Fails on syntax, on misused macros (`has(1)`), and on texts over [`MAX_LENGTH`](super::MAX_LENGTH) or with chains over
-    /// [`MAX_CHAIN`](super::MAX_CHAIN).
+    /// Fails on syntax, on misused macros (`has(1)`), and on texts over [`MAX_LENGTH`](super::MAX_LENGTH),
+    /// [`MAX_CODE`](super::MAX_CODE) or with chains over [`MAX_CHAIN`](super::MAX_CHAIN).
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         Self::parse_as(source, Dialect::Kro)
     }
@@ -64,7 +65,7 @@ impl Expression {
     pub(super) fn parse_in(source: &str, environment: &'static Environment) -> Result<Self, SyntaxError> {
         let height = guard::height(source).map_err(|(message, at)| SyntaxError::at_byte(source, at, message))?;
         let parsed = stack::roomy(height, || {
-            let (tree, places) = read(source)?;
+            let (tree, places) = read_masked(source)?;
             Self::of_tree(source, height, tree, places, environment)
         });
         parsed.unwrap_or_else(|| Err(SyntaxError::at(source, 0, "there is no thread to parse the expression in".to_owned())))
@@ -74,14 +75,12 @@ impl Expression {
         source: &str,
         height: usize,
         tree: IdedExpr,
-        places: SourceInfo,
+        places: Places,
         environment: &'static Environment,
     ) -> Result<Self, SyntaxError> {
-        let lowered = lower::lower(&tree, environment).map_err(|error| {
-            let offset = places.offset_for(error.id).map_or(0, |(start, _)| start as usize);
-            SyntaxError::at(source, offset, error.message)
-        })?;
-        let offset = |id| places.offset_for(id).map_or(0, |(start, _)| start as usize);
+        let lowered =
+            lower::lower(&tree, environment).map_err(|error| SyntaxError::at(source, places.of(error.id), error.message))?;
+        let offset = |id| places.of(id);
         let references = References::of(&tree, environment, &offset);
         Ok(Self(Arc::new(Parsed { source: source.to_owned(), tree, places, lowered, references, environment, height })))
     }
@@ -114,7 +113,7 @@ impl Expression {
 
     /// Characters before the node of this number.
     pub(super) fn offset(&self, id: u64) -> usize {
-        self.0.places.offset_for(id).map_or(0, |(start, _)| start as usize)
+        self.0.places.of(id)
     }
 }
 
@@ -138,13 +137,47 @@ impl PartialEq for Expression {
 
 impl Eq for Expression {}
 
+/// Places of nodes. The parser counts bytes, people count characters.
+pub(super) struct Places {
+    nodes: SourceInfo,
+    /// Ends of the characters of more than one byte, with the bytes that they and those before them have too many.
+    wide: Vec<(usize, usize)>,
+}
+
+impl Places {
+    fn new(source: &str, nodes: SourceInfo) -> Self {
+        let mut wide = Vec::new();
+        let mut extra = 0;
+        for (start, letter) in source.char_indices().filter(|(_, letter)| letter.len_utf8() > 1) {
+            extra += letter.len_utf8() - 1;
+            wide.push((start + letter.len_utf8(), extra));
+        }
+        Self { nodes, wide }
+    }
+
+    /// Characters before a node.
+    fn of(&self, id: u64) -> usize {
+        let byte = self.nodes.offset_for(id).map_or(0, |(start, _)| start as usize);
+        let before = self.wide.partition_point(|(end, _)| *end <= byte);
+        byte - before.checked_sub(1).map_or(0, |last| self.wide[last].1)
+    }
+}
+
+fn read_masked(source: &str) -> Result<(IdedExpr, Places), SyntaxError> {
+    let Some(masked) = Masked::new(source) else { return read(source) };
+    let (mut tree, places) = read(&masked.source)?;
+    masked.restore(&mut tree, &|id| places.of(id));
+    Ok((tree, places))
+}
+
 /// The generated parser is not ours: a panic in it is an error about this text, not the end of the process.
-pub(super) fn read(source: &str) -> Result<(IdedExpr, SourceInfo), SyntaxError> {
+pub(super) fn read(source: &str) -> Result<(IdedExpr, Places), SyntaxError> {
     let parser =
         cel::Env::default().parser().enable_optional_syntax(true).enable_ident_escape_syntax(true).error_recovery_limit(4);
-    std::panic::catch_unwind(AssertUnwindSafe(|| parser.parse_with_source_info(source)))
+    let (tree, nodes) = std::panic::catch_unwind(AssertUnwindSafe(|| parser.parse_with_source_info(source)))
         .map_err(|_| SyntaxError::at(source, 0, "expression cannot be parsed".to_owned()))?
-        .map_err(|errors| first_error(source, errors))
+        .map_err(|errors| first_error(source, errors))?;
+    Ok((tree, Places::new(source, nodes)))
 }
 
 fn first_error(source: &str, errors: ParseErrors) -> SyntaxError {

@@ -3,8 +3,11 @@
 //! The parser builds left-nested trees for chains such as `1+1+…` and `a[0][0]…`, and everything that walks them recurses: a few
 //! thousand links overflow the stack, which ends the process. Brackets are bounded by the parser itself; chains are counted here.
 
-/// Longest expression in bytes.
-pub const MAX_LENGTH: usize = 64_000;
+/// Longest expression in bytes, texts in it included: a template with a long text is one expression, and no object is longer.
+pub const MAX_LENGTH: usize = 1_500_000;
+
+/// Most bytes of an expression that are not in a text or a comment.
+pub const MAX_CODE: usize = 64_000;
 
 /// Most operators, selections, indexes and calls on any one way from the root of an expression to a leaf.
 pub const MAX_CHAIN: usize = 1000;
@@ -18,11 +21,16 @@ pub(super) fn height(source: &str) -> Result<usize, (String, usize)> {
     let mut tallest = 0;
     let bytes = source.as_bytes();
     let mut at = 0;
+    let mut code = 0;
     while at < bytes.len() {
-        at = match literal_end(bytes, at) {
-            Some(end) => end,
-            None => height.step(bytes, at),
-        };
+        let start = at;
+        let literal = literal(bytes, at);
+        at = literal.as_ref().map_or_else(|| height.step(bytes, start), |literal| literal.end);
+        // To the parser a text that does not end is code.
+        code += if literal.is_some_and(|literal| literal.closed) { 1 } else { at - start };
+        if code > MAX_CODE {
+            return Err((format!("expression of more than {MAX_CODE} bytes without its texts, split it"), at.min(bytes.len())));
+        }
         tallest = tallest.max(height.here.chain).max(height.outer.len());
         if height.here.chain > MAX_CHAIN {
             return Err((format!("expression chains more than {MAX_CHAIN} operations, split it"), at.min(bytes.len())));
@@ -79,10 +87,19 @@ impl Height {
     }
 }
 
-/// The end of a comment or string literal that starts at `at`; brackets and operators in it do not count.
-fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
+/// A comment or text; brackets and operators in it do not count.
+pub(super) struct Literal {
+    /// Offset after it.
+    pub(super) end: usize,
+    /// Whether it ends as it must.
+    pub(super) closed: bool,
+}
+
+/// The comment or text that starts at `at`.
+pub(super) fn literal(bytes: &[u8], at: usize) -> Option<Literal> {
     if bytes[at..].starts_with(b"//") {
-        return Some(bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |line| at + line));
+        let end = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |line| at + line);
+        return Some(Literal { end, closed: true });
     }
     let prefix = bytes[at..].iter().take(2).take_while(|byte| b"rRbB".contains(byte)).count();
     let mid_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
@@ -96,19 +113,19 @@ fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(closing(bytes, open + if triple { 3 } else { 1 }, quote, triple, raw))
 }
 
-fn closing(bytes: &[u8], mut at: usize, quote: u8, triple: bool, raw: bool) -> usize {
+fn closing(bytes: &[u8], mut at: usize, quote: u8, triple: bool, raw: bool) -> Literal {
     while at < bytes.len() {
         if bytes[at] == b'\\' && !raw {
             at += 2;
         } else if triple && bytes[at..].starts_with(&[quote; 3]) {
-            return at + 3;
+            return Literal { end: at + 3, closed: true };
         } else if !triple && (bytes[at] == quote || bytes[at] == b'\n') {
-            return at + 1;
+            return Literal { end: at + 1, closed: bytes[at] == quote };
         } else {
             at += 1;
         }
     }
-    bytes.len()
+    Literal { end: bytes.len(), closed: false }
 }
 
 #[cfg(test)]
@@ -134,6 +151,9 @@ mod tests {
         }
         assert!(height(&format!("1 // {}", "+".repeat(1500))).is_ok());
         assert!(height(&format!("'\\'' {}", "+1".repeat(1500))).is_err());
-        assert!(height(&"a".repeat(MAX_LENGTH + 1)).is_err());
+        assert!(height(&"a".repeat(MAX_CODE + 1)).is_err());
+        assert!(height(&format!("'{}'", "a".repeat(MAX_CODE + 1))).is_ok());
+        assert!(height(&format!("'{}", "a".repeat(MAX_CODE + 1))).is_err(), "a text that does not end is none");
+        assert!(height(&format!("'{}'", "a".repeat(MAX_LENGTH))).is_err());
     }
 }

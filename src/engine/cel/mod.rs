@@ -20,6 +20,7 @@ mod library;
 mod locate;
 mod lower;
 mod macros;
+mod mask;
 mod references;
 mod signature;
 mod stack;
@@ -32,7 +33,7 @@ pub use check::{CheckError, Scope, check};
 pub use environment::{Dialect, is_function, is_type_name};
 pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
 pub use expression::{Expression, SyntaxError};
-pub use guard::{MAX_CHAIN, MAX_LENGTH};
+pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
 pub use references::References;
 pub use types::{Structure, Type};
 

@@ -73,3 +73,17 @@ fn nesting_is_refused() {
     }
     assert!(Expression::parse(&"a ? b : ".repeat(5000)).is_err());
 }
+
+/// Texts that a parser may take long to refuse, or to read.
+#[test]
+fn parsing_is_bounded() {
+    let start = std::time::Instant::now();
+    for source in ["#", "1 ", "'", "a", "(", "é", "1,", "{", "[1],", "\"\\\\"] {
+        drop(Expression::parse(&source.repeat(63_000 / source.len())));
+        drop(Expression::parse(&source.repeat(1_400_000 / source.len())));
+    }
+    drop(Expression::parse(&format!("[{}]", "a.b(1) ? 2 : c[0], ".repeat(3_000))));
+    let long = Expression::parse(&format!("'{}' + a", "é".repeat(500_000))).unwrap();
+    assert_eq!(long.references().identifiers["a"], 500_005, "offsets count characters");
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+}

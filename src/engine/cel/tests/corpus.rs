@@ -60,6 +60,8 @@ const MUST_NOT_PARSE: &[(&str, &str)] = &[
     ("has(a)", "1:5: invalid argument to has() macro"),
     ("a.map(x.y, 1)", "1:8: argument must be a simple name"),
     ("1 +\n+ 2", "2:1: Syntax error"),
+    ("'éé' + ", "1:8: Syntax error"),
+    ("'éé' + has(1)", "1:12: invalid argument to has() macro"),
 ];
 
 #[test]

@@ -9,6 +9,7 @@ mod checks;
 mod conformance;
 mod corpus;
 mod evaluation;
+mod graphs;
 mod speed;
 mod vectors;
 
