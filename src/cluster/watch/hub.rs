@@ -249,6 +249,9 @@ async fn follow(hub: Weak<Watches>, cluster: Arc<Cluster>, watch: WatchKey) {
                 drop(owner);
                 attempt = 0;
                 cluster.catalog().until_served(&watch.gvk).await;
+                // Absence meant something while the kind was not served; from here on it does not until the list.
+                let Some(hub) = hub.upgrade() else { return };
+                hub.lock().book.set_state(&watch, WatchState::Starting);
                 continue;
             }
             // The endpoint is gone, and the catalog has not heard of it yet: no hot loop until it does.
