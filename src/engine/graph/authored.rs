@@ -45,8 +45,13 @@ pub(super) fn compile(block: Option<&Value>, names: &Names<'_>, types: &Types, f
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(list)) => list,
         Some(other) => {
-            let got = if other.is_object() { "map[string]interface {}" } else { "a plain value" };
-            findings.error(ROOT, format!("invalid conditions block: status.conditions must be a list, got {got}"));
+            let got = match other {
+                Value::Object(_) => "map[string]interface {}",
+                Value::String(_) => "string",
+                Value::Bool(_) => "bool",
+                _ => "float64",
+            };
+            findings.error(ROOT, format!("status.conditions must be a list, got {got}"));
             return Vec::new();
         }
     };
@@ -113,11 +118,10 @@ fn literal_rules(conditions: &[(usize, Condition)], findings: &mut Findings<'_>)
             findings.expression(&path, &condition.text, 0, message, None);
         }
         for read in literals(&READ, source).iter().filter(|read| !BUILT_IN.contains(*read)) {
-            let why = match declared.contains_key(read) {
-                true => "custom conditions cannot reference each other",
-                false => {
-                    "unknown condition type; only kro's built-in types (InstanceManaged, GraphResolved, ResourcesReady, Ready) can be read from schema"
-                }
+            let why = if declared.contains_key(read) {
+                "custom conditions cannot reference each other"
+            } else {
+                "unknown condition type; only kro's built-in types (InstanceManaged, GraphResolved, ResourcesReady, Ready) can be read from schema"
             };
             let message = format!("runtime.condition(schema, {read:?}): {why} in expression {source:?}");
             findings.expression(&path, &condition.text, 0, message, None);

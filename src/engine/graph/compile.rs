@@ -36,7 +36,9 @@ use crate::{
 /// make the graph [`Compiled::Deferred`], not wrong.
 pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Options) -> Compiled {
     let mut findings = Findings::new(definition.source.as_ref());
-    definition.warnings.iter().cloned().for_each(|warning| findings.push(warning));
+    for warning in &definition.warnings {
+        findings.push(warning.clone());
+    }
     names::check(&definition.spec, options, &mut findings);
     let spec = instance_spec(&definition.spec, &mut findings);
     let namespaced = definition.spec.schema.scope == Scope::Namespaced;
@@ -50,7 +52,9 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     let types = Types::new(&drafts, &instance);
     if !findings.refused() {
         // With names that do not exist, every finding about types would be an echo.
-        drafts.iter().for_each(|draft| check::node(draft, &types, options, &mut findings));
+        for draft in &drafts {
+            check::node(draft, &types, options, &mut findings);
+        }
     }
     let names = Names::new(&drafts, options);
     let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);
@@ -74,11 +78,15 @@ pub fn kinds(spec: &RgdSpec) -> Vec<GroupVersionKind> {
 fn instance_spec(spec: &RgdSpec, findings: &mut Findings<'_>) -> Schema {
     match simpleschema::build(&spec.schema.spec, &spec.schema.types) {
         Ok(built) => {
-            built.warnings.into_iter().for_each(|warning| findings.push(warning));
+            for warning in built.warnings {
+                findings.push(warning);
+            }
             built.schema
         }
         Err(errors) => {
-            errors.into_iter().for_each(|error| findings.push(error));
+            for error in errors {
+                findings.push(error);
+            }
             Schema::open_object()
         }
     }

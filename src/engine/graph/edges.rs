@@ -36,7 +36,7 @@ impl<'a> Names<'a> {
                 self.independent(draft, &iterators, (&path, text, expression), findings);
             }
             self.check(&path, text, expression, extra, findings);
-            for name in self.used(expression) {
+            for name in used(expression) {
                 if extra.contains(&name) {
                     continue;
                 }
@@ -52,7 +52,7 @@ impl<'a> Names<'a> {
 
     fn independent(&self, draft: &Draft, iterators: &[&str], entry: (&str, &Text, &Expression), findings: &mut Findings<'_>) {
         let (path, text, expression) = entry;
-        let others: Vec<&str> = self.used(expression).filter(|name| iterators.contains(name)).collect();
+        let others: Vec<&str> = used(expression).filter(|name| iterators.contains(name)).collect();
         if let Some(first) = others.first() {
             let message = format!(
                 "node {:?}: forEach iterator cannot reference other iterators [{}] - forEach iterators are independent (cartesian product)",
@@ -63,13 +63,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn used<'e>(&self, expression: &'e Expression) -> impl Iterator<Item = &'e str> {
-        expression.references().identifiers.keys().map(String::as_str)
-    }
-
     /// Reports names and functions that do not exist. `extra` are names known besides the nodes and `schema`.
     pub(super) fn check(&self, path: &str, text: &Text, expression: &Expression, extra: &[&str], findings: &mut Findings<'_>) {
-        for name in self.used(expression) {
+        for name in used(expression) {
             if name == SCHEMA || extra.contains(&name) || self.ids.contains(&name) || is_type_name(name) {
                 continue;
             }
@@ -88,7 +84,7 @@ impl<'a> Names<'a> {
     /// Reports what a status expression may not refer to; it must read something.
     pub(super) fn status(&self, place: &str, path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
         let known = |name: &str| name == SCHEMA || self.ids.contains(&name);
-        let unknown: Vec<&str> = self.used(expression).filter(|name| !known(name) && !is_type_name(name)).collect();
+        let unknown: Vec<&str> = used(expression).filter(|name| !known(name) && !is_type_name(name)).collect();
         if let Some(first) = unknown.first() {
             // `runtime.newCondition({type: …})`: outside of conditions its keys are no names of anything.
             let shown = if unknown.contains(&"runtime") { vec!["runtime"] } else { unknown.clone() };
@@ -96,7 +92,7 @@ impl<'a> Names<'a> {
             let message = format!("status field {place:?} expression {source:?}: references unknown identifiers: [{list}]");
             let hint = nearest(first, self.ids.iter().copied().chain([SCHEMA])).map(|near| format!("did you mean {near}?"));
             findings.expression(path, text, offset(expression, first), message, hint);
-        } else if !self.used(expression).any(known) {
+        } else if !used(expression).any(known) {
             findings.error(path, format!("instance status field must refer to a resource or schema: status.{place}"));
         }
         self.functions(path, text, expression, findings);
@@ -129,6 +125,11 @@ impl<'a> Names<'a> {
             findings.expression(path, text, 0, "omit() requires the CELOmitFunction feature gate to be enabled", hint);
         }
     }
+}
+
+/// Names of variables in an expression.
+fn used(expression: &Expression) -> impl Iterator<Item = &str> {
+    expression.references().identifiers.keys().map(String::as_str)
 }
 
 /// Character offset of the first use of a name.

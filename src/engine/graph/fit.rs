@@ -5,7 +5,7 @@ use crate::cel::{Structure, Type};
 /// The reason why a value of type `from` does not fit where `to` is expected; kro's words.
 pub(super) fn misfit(from: &Type, to: &Type) -> Option<String> {
     match (from, to) {
-        (Type::Dyn, _) | (_, Type::Dyn) | (Type::Null, _) => None,
+        (Type::Dyn | Type::Null, _) | (_, Type::Dyn) => None,
         (Type::Optional(inner), _) => misfit(inner, to),
         (Type::List(from), Type::List(to)) => misfit(from, to).map(|why| format!("list element type incompatible: {why}")),
         (Type::Map(from_key, from), Type::Map(to_key, to)) => maps((from_key, from), (to_key, to)),

@@ -2,5 +2,6 @@
 
 pub(crate) mod corpus;
 mod hostile;
+mod probes;
 mod rules;
 pub(crate) mod seed;

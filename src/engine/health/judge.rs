@@ -36,10 +36,10 @@ fn stale(object: &Object, observed: Option<i64>) -> Option<Verdict> {
 fn settled(object: &Object) -> Verdict {
     kinds::judge(object).or_else(|| conditions::judge(object)).or_else(|| phase(object)).unwrap_or_else(|| {
         let expects_status = object.0.contains_key("spec") && object.0.contains_key("status");
-        match expects_status {
-            true => Verdict::new(Health::Unknown, "NoConditions", "its status says neither Ready nor a phase"),
-            false => Verdict::new(Health::Current, "Exists", ""),
+        if expects_status {
+            return Verdict::new(Health::Unknown, "NoConditions", "its status says neither Ready nor a phase");
         }
+        Verdict::new(Health::Current, "Exists", "")
     })
 }
 

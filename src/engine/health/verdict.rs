@@ -82,8 +82,8 @@ pub struct Explanation<S> {
 }
 
 impl<S> Explanation<S> {
-    /// The last link: what everything before it waits for.
-    pub fn root(&self) -> &Cause<S> {
-        self.chain.last().expect("a chain starts with the subject that was asked about")
+    /// The last link: what everything before it waits for. [`super::explain`] always gives one.
+    pub fn root(&self) -> Option<&Cause<S>> {
+        self.chain.last()
     }
 }

@@ -68,13 +68,11 @@ fn writes(graph: &Graph, seen: &Observation, key: &ObjectKey, pass: &mut Pass<'_
         return vec![Action::PatchInstance(patch)];
     }
     let recorded = Inventory::recorded(&seen.instance);
-    match recorded.as_ref().filter(|recorded| recorded.covers(&pass.batch)) {
-        Some(_) => std::mem::take(&mut pass.applies),
-        None => {
-            let superset = pass.batch.union(&recorded.unwrap_or_default());
-            vec![Action::PatchInstance(inventory::record(graph, &seen.instance, key, &superset))]
-        }
+    if recorded.as_ref().is_some_and(|recorded| recorded.covers(&pass.batch)) {
+        return std::mem::take(&mut pass.applies);
     }
+    let superset = pass.batch.union(&recorded.unwrap_or_default());
+    vec![Action::PatchInstance(inventory::record(graph, &seen.instance, key, &superset))]
 }
 
 /// Deletes members that are no longer wanted, one wave at a time, then lets the inventory shrink.

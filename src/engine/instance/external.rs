@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     decision::{Action, NodeState, WaitsFor},
-    pass::{Look, Outcome, Pass},
+    pass::{Look, Outcome, Pass, readiness},
     resolve::{fill, locate},
 };
 use crate::{
@@ -40,7 +40,7 @@ impl<'a> Pass<'a> {
             }
             Look::Found(object) => {
                 self.values.observe(node, object.clone().into_value());
-                self.readiness(node, &[object])
+                readiness(node, &[object])
             }
         }
     }
@@ -63,7 +63,7 @@ impl<'a> Pass<'a> {
         };
         objects.extend(found.iter().filter_map(|object| object.key(&query.cluster)));
         self.values.observe(node, Value::Array(found.iter().map(|object| object.clone().into_value()).collect()));
-        self.readiness(node, &found.iter().collect::<Vec<_>>())
+        readiness(node, &found.iter().collect::<Vec<_>>())
     }
 }
 

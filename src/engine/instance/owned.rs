@@ -9,7 +9,7 @@ use super::{
     expand::expand,
     inventory::Inventory,
     observation::Failure,
-    pass::{Look, Outcome, Pass},
+    pass::{Look, Outcome, Pass, readiness},
     resolve::{Wanted, applyset_of, decorate, fill, locate},
     values::{Trouble, Values},
 };
@@ -35,7 +35,7 @@ impl<'a> Pass<'a> {
             match self.compare(node, wanted) {
                 Ok(object) => live.push(object),
                 Err(outcome) if worst.as_ref().is_none_or(|worst| rank(worst.state) < rank(outcome.state)) => {
-                    worst = Some(outcome)
+                    worst = Some(outcome);
                 }
                 Err(_) => {}
             }
@@ -46,7 +46,7 @@ impl<'a> Pass<'a> {
         let mut values = live.iter().map(|object| (*object).clone().into_value());
         let value = if node.kind.is_list() { Value::Array(values.collect()) } else { values.next().unwrap_or_default() };
         self.values.observe(node, value);
-        self.readiness(node, &live)
+        readiness(node, &live)
     }
 
     /// The objects that a node wants, with everything that kro puts on them.
@@ -112,10 +112,10 @@ impl<'a> Pass<'a> {
         }
         self.membership(&wanted.key, live)?;
         let remembered = self.seen.applied.get(&wanted.key);
-        match remembered.is_some_and(|applied| applied.proves(&input, &wanted.object, live, node.schema.as_deref())) {
-            true => Ok(live),
-            false => Err(self.apply(node, wanted, input)),
+        if remembered.is_some_and(|applied| applied.proves(&input, &wanted.object, live, node.schema.as_deref())) {
+            return Ok(live);
         }
+        Err(self.apply(node, wanted, input))
     }
 
     fn membership(&self, key: &ObjectKey, live: &Object) -> Result<(), Outcome> {

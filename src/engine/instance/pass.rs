@@ -194,29 +194,29 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Ready when there is nothing that says otherwise: each of the objects is asked by `readyWhen`.
-    pub(super) fn readiness(&self, node: &Node, objects: &[&Object]) -> Outcome {
-        let name = if node.kind.is_list() { "each" } else { node.id.as_str() };
-        for object in objects {
-            match Values::only(name, (*object).clone().into_value()).all(&node.ready_when) {
-                Ok(None) => {}
-                Ok(Some(source)) => {
-                    let message = format!("readyWhen {source:?} is not true: waiting for readiness");
-                    return Outcome::waits(NodeState::Unready, WaitsFor::Condition(source.to_owned()), message);
-                }
-                Err((Trouble::Pending { path, .. }, source)) => {
-                    let message = format!("readyWhen {source:?}: waiting for field {path}: waiting for readiness");
-                    return Outcome::waits(NodeState::Unready, WaitsFor::Field { node: node.id.clone(), path }, message);
-                }
-                Err((Trouble::Absent(message) | Trouble::Failed(message), _)) => return Outcome::failed(message),
-            }
-        }
-        Outcome::new(NodeState::Ready)
-    }
-
     /// Whether nothing is left to resolve, read or apply, so that what is not wanted may go.
     pub(super) fn is_complete(&self) -> bool {
         let settled = |state| matches!(state, NodeState::Ready | NodeState::Unready | NodeState::Skipped);
         self.verdicts.iter().all(|verdict| settled(verdict.state))
     }
+}
+
+/// Ready when there is nothing that says otherwise: each of the objects is asked by `readyWhen`.
+pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
+    let name = if node.kind.is_list() { "each" } else { node.id.as_str() };
+    for object in objects {
+        match Values::only(name, (*object).clone().into_value()).all(&node.ready_when) {
+            Ok(None) => {}
+            Ok(Some(source)) => {
+                let message = format!("readyWhen {source:?} is not true: waiting for readiness");
+                return Outcome::waits(NodeState::Unready, WaitsFor::Condition(source.to_owned()), message);
+            }
+            Err((Trouble::Pending { path, .. }, source)) => {
+                let message = format!("readyWhen {source:?}: waiting for field {path}: waiting for readiness");
+                return Outcome::waits(NodeState::Unready, WaitsFor::Field { node: node.id.clone(), path }, message);
+            }
+            Err((Trouble::Absent(message) | Trouble::Failed(message), _)) => return Outcome::failed(message),
+        }
+    }
+    Outcome::new(NodeState::Ready)
 }

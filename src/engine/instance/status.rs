@@ -37,9 +37,10 @@ impl Judgement {
             (false, false) => InstanceState::InProgress,
         };
         let mut says = vec![managed_says(refused), resolved()];
-        says.push(match ready {
-            true => say("ResourcesReady", "True", "AllResourcesReady", "all resources are created and ready"),
-            false => say("ResourcesReady", "False", "NotReady", &waiting(nodes)),
+        says.push(if ready {
+            say("ResourcesReady", "True", "AllResourcesReady", "all resources are created and ready")
+        } else {
+            say("ResourcesReady", "False", "NotReady", &waiting(nodes))
         });
         if let Some(first) = problems.first() {
             says.push(say("StatusProjected", "False", "StatusExpressionFailed", &format!("{}: {}", first.path, first.message)));
@@ -184,9 +185,7 @@ fn condition(seen: &Observation, before: &[Value], say: &Say, time: &str) -> Val
 /// `Ready` sums the others up: it copies the one of them that changed last, False before Unknown.
 fn root(list: &[Value]) -> Say {
     let dependents = || list.iter().filter(|condition| condition["type"] != "StatusProjected");
-    let worst = ["False", "Unknown"]
-        .iter()
-        .find_map(|status| dependents().filter(|condition| condition["status"] == *status).next_back());
+    let worst = ["False", "Unknown"].iter().find_map(|status| dependents().rfind(|condition| condition["status"] == *status));
     let Some(worst) = worst else { return say("Ready", "True", "Ready", "") };
     let message = worst["message"].as_str().unwrap_or_default();
     let reasons = ["ManagementFailed", "NotReady", "ReconciliationSuspended", "UnderDeletion"];

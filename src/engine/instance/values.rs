@@ -80,29 +80,11 @@ impl Values {
 
     fn evaluate_for(&self, expression: &Expression, field: Option<&Schema>) -> Result<Evaluated, Trouble> {
         evaluate_into(expression, &self.0, &Limits::default(), field).map_err(|error| match error.kind {
-            ErrorKind::Pending { path } => self.pending(expression, path, error.message),
+            ErrorKind::Pending { path } => pending(expression, path, &error.message),
             ErrorKind::Failed | ErrorKind::LimitExceeded => {
                 Trouble::Failed(format!("failed to evaluate expression: eval {:?}: {}", expression.source(), error.message))
             }
         })
-    }
-
-    /// What the author left out of the instance never comes by waiting; what another object lacks may.
-    fn pending(&self, expression: &Expression, path: String, message: String) -> Trouble {
-        let root = path.split(['.', '[', '?']).next().unwrap_or_default();
-        let identifiers = &expression.references().identifiers;
-        let known = if identifiers.contains_key(root) {
-            Some(root)
-        } else {
-            identifiers.keys().map(String::as_str).find(|id| *id != "schema")
-        };
-        match known {
-            Some("schema") | None => {
-                let field = path.strip_prefix("schema.").unwrap_or(&path);
-                Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
-            }
-            Some(node) => Trouble::Pending { node: node.to_owned(), path },
-        }
     }
 
     /// Whether all conditions hold; `Err` carries the first that cannot be told, `Ok(Some)` the first that does not hold.
@@ -115,5 +97,23 @@ impl Values {
             }
         }
         Ok(None)
+    }
+}
+
+/// What the author left out of the instance never comes by waiting; what another object lacks may.
+fn pending(expression: &Expression, path: String, message: &str) -> Trouble {
+    let root = path.split(['.', '[', '?']).next().unwrap_or_default();
+    let identifiers = &expression.references().identifiers;
+    let known = if identifiers.contains_key(root) {
+        Some(root)
+    } else {
+        identifiers.keys().map(String::as_str).find(|id| *id != "schema")
+    };
+    match known {
+        Some("schema") | None => {
+            let field = path.strip_prefix("schema.").unwrap_or(&path);
+            Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
+        }
+        Some(node) => Trouble::Pending { node: node.to_owned(), path },
     }
 }

@@ -29,7 +29,9 @@ impl Text {
             return Ok(None);
         }
         let mut joined = Self { source: source.to_owned(), cel: String::new(), standalone: false, spans: Vec::new() };
-        pieces.into_iter().for_each(|piece| joined.push(piece));
+        for piece in pieces {
+            joined.push(piece);
+        }
         Ok(Some(joined))
     }
 
