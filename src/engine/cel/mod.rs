@@ -12,6 +12,7 @@ mod activation;
 mod budget;
 mod check;
 mod environment;
+mod escape;
 mod evaluate;
 mod expression;
 mod guard;

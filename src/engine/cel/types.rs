@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
-use super::value::escape;
+use super::escape::escape;
 use crate::schema::{Additional, Schema};
 
 /// The type of an expression, of a variable, or of a field; prints as kro prints it.

@@ -9,8 +9,11 @@ use super::{
 };
 use crate::cel::environment::Environment;
 
-/// Where a type is not known yet, the first overload that fits decides it: comparisons of one type stand first.
 pub(super) fn entries() -> Vec<Entry> {
+    [operators(), comparisons(), conversions(), times(), texts()].into_iter().flatten().collect()
+}
+
+fn operators() -> Vec<Entry> {
     vec![
         theirs("!_", &["!_(bool) -> bool"]),
         theirs("-_", &["-_(double) -> double", "-_(int) -> int"]),
@@ -45,6 +48,34 @@ pub(super) fn entries() -> Vec<Entry> {
             ],
         ),
         theirs("_/_", &["_/_(double, double) -> double", "_/_(int, int) -> int", "_/_(uint, uint) -> uint"]),
+        theirs("_==_", &["_==_(<A>, <A>) -> bool"]),
+        theirs("_?._", &["_?._(dyn, string) -> optional_type(<V>)"]),
+        theirs("_?_:_", &["_?_:_(bool, <A>, <A>) -> <A>"]),
+        theirs(
+            "_[?_]",
+            &[
+                "_[?_](list(<V>), int) -> optional_type(<V>)",
+                "_[?_](map(<K>, <V>), <K>) -> optional_type(<V>)",
+                "_[?_](optional_type(list(<V>)), int) -> optional_type(<V>)",
+                "_[?_](optional_type(map(<K>, <V>)), <K>) -> optional_type(<V>)",
+            ],
+        ),
+        theirs(
+            "_[_]",
+            &[
+                "_[_](list(<A>), int) -> <A>",
+                "_[_](map(<A>, <B>), <A>) -> <B>",
+                "_[_](optional_type(list(<V>)), int) -> optional_type(<V>)",
+                "_[_](optional_type(map(<K>, <V>)), <K>) -> optional_type(<V>)",
+            ],
+        ),
+        theirs("_||_", &["_||_(bool, bool) -> bool"]),
+    ]
+}
+
+/// Where a type is not known yet, the first overload that fits decides it: those of one type stand first.
+fn comparisons() -> Vec<Entry> {
+    vec![
         theirs(
             "_<=_",
             &[
@@ -83,7 +114,6 @@ pub(super) fn entries() -> Vec<Entry> {
                 "_<_(uint, int) -> bool",
             ],
         ),
-        theirs("_==_", &["_==_(<A>, <A>) -> bool"]),
         theirs(
             "_>=_",
             &[
@@ -122,30 +152,13 @@ pub(super) fn entries() -> Vec<Entry> {
                 "_>_(uint, int) -> bool",
             ],
         ),
-        theirs("_?._", &["_?._(dyn, string) -> optional_type(<V>)"]),
-        theirs("_?_:_", &["_?_:_(bool, <A>, <A>) -> <A>"]),
-        theirs(
-            "_[?_]",
-            &[
-                "_[?_](list(<V>), int) -> optional_type(<V>)",
-                "_[?_](map(<K>, <V>), <K>) -> optional_type(<V>)",
-                "_[?_](optional_type(list(<V>)), int) -> optional_type(<V>)",
-                "_[?_](optional_type(map(<K>, <V>)), <K>) -> optional_type(<V>)",
-            ],
-        ),
-        theirs(
-            "_[_]",
-            &[
-                "_[_](list(<A>), int) -> <A>",
-                "_[_](map(<A>, <B>), <A>) -> <B>",
-                "_[_](optional_type(list(<V>)), int) -> optional_type(<V>)",
-                "_[_](optional_type(map(<K>, <V>)), <K>) -> optional_type(<V>)",
-            ],
-        ),
-        theirs("_||_", &["_||_(bool, bool) -> bool"]),
+    ]
+}
+
+fn conversions() -> Vec<Entry> {
+    vec![
         theirs("bool", &["bool(bool) -> bool", "bool(string) -> bool"]),
         theirs("bytes", &["bytes(bytes) -> bytes", "bytes(string) -> bytes"]),
-        theirs("contains", &["string.contains(string) -> bool"]),
         theirs(
             "double",
             &["double(double) -> double", "double(int) -> double", "double(string) -> double", "double(uint) -> double"],
@@ -155,7 +168,46 @@ pub(super) fn entries() -> Vec<Entry> {
             &["duration(google.protobuf.Duration) -> google.protobuf.Duration", "duration(string) -> google.protobuf.Duration"],
         ),
         theirs("dyn", &["dyn(<A>) -> dyn"]),
-        theirs("endsWith", &["string.endsWith(string) -> bool"]),
+        theirs(
+            "int",
+            &[
+                "int(double) -> int",
+                "int(google.protobuf.Duration) -> int",
+                "int(google.protobuf.Timestamp) -> int",
+                "int(int) -> int",
+                "int(string) -> int",
+                "int(uint) -> int",
+            ],
+        ),
+        instead(
+            "string",
+            &[
+                "string(bool) -> string",
+                "string(bytes) -> string",
+                "string(double) -> string",
+                "string(google.protobuf.Duration) -> string",
+                "string(google.protobuf.Timestamp) -> string",
+                "string(int) -> string",
+                "string(string) -> string",
+                "string(uint) -> string",
+            ],
+            string_of,
+        ),
+        theirs(
+            "timestamp",
+            &[
+                "timestamp(google.protobuf.Timestamp) -> google.protobuf.Timestamp",
+                "timestamp(int) -> google.protobuf.Timestamp",
+                "timestamp(string) -> google.protobuf.Timestamp",
+            ],
+        ),
+        theirs("type", &["type(<A>) -> type(<A>)"]),
+        theirs("uint", &["uint(double) -> uint", "uint(int) -> uint", "uint(string) -> uint", "uint(uint) -> uint"]),
+    ]
+}
+
+fn times() -> Vec<Entry> {
+    vec![
         theirs("getDate", &["google.protobuf.Timestamp.getDate() -> int", "google.protobuf.Timestamp.getDate(string) -> int"]),
         theirs(
             "getDayOfMonth",
@@ -206,17 +258,13 @@ pub(super) fn entries() -> Vec<Entry> {
                 "google.protobuf.Timestamp.getSeconds(string) -> int",
             ],
         ),
-        theirs(
-            "int",
-            &[
-                "int(double) -> int",
-                "int(google.protobuf.Duration) -> int",
-                "int(google.protobuf.Timestamp) -> int",
-                "int(int) -> int",
-                "int(string) -> int",
-                "int(uint) -> int",
-            ],
-        ),
+    ]
+}
+
+fn texts() -> Vec<Entry> {
+    vec![
+        theirs("contains", &["string.contains(string) -> bool"]),
+        theirs("endsWith", &["string.endsWith(string) -> bool"]),
         theirs(
             "size",
             &[
@@ -231,30 +279,6 @@ pub(super) fn entries() -> Vec<Entry> {
             ],
         ),
         theirs("startsWith", &["string.startsWith(string) -> bool"]),
-        instead(
-            "string",
-            &[
-                "string(bool) -> string",
-                "string(bytes) -> string",
-                "string(double) -> string",
-                "string(google.protobuf.Duration) -> string",
-                "string(google.protobuf.Timestamp) -> string",
-                "string(int) -> string",
-                "string(string) -> string",
-                "string(uint) -> string",
-            ],
-            string_of,
-        ),
-        theirs(
-            "timestamp",
-            &[
-                "timestamp(google.protobuf.Timestamp) -> google.protobuf.Timestamp",
-                "timestamp(int) -> google.protobuf.Timestamp",
-                "timestamp(string) -> google.protobuf.Timestamp",
-            ],
-        ),
-        theirs("type", &["type(<A>) -> type(<A>)"]),
-        theirs("uint", &["uint(double) -> uint", "uint(int) -> uint", "uint(string) -> uint", "uint(uint) -> uint"]),
     ]
 }
 

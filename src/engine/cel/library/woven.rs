@@ -11,7 +11,7 @@ use cel::{
 };
 
 use super::arguments::{Arguments, Outcome, fail, give, give_bool, give_list, list, no_overload, text};
-use crate::cel::{budget::spend, evaluate::is_omit, value::unescape};
+use crate::cel::{budget::spend, escape::unescape, evaluate::is_omit};
 
 /// Adds them to an interpreter.
 pub(crate) fn register(env: &mut Env) -> Result<(), DeclarationError> {

@@ -85,5 +85,5 @@ fn parsing_is_bounded() {
     drop(Expression::parse(&format!("[{}]", "a.b(1) ? 2 : c[0], ".repeat(3_000))));
     let long = Expression::parse(&format!("'{}' + a", "é".repeat(500_000))).unwrap();
     assert_eq!(long.references().identifiers["a"], 500_005, "offsets count characters");
-    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(start.elapsed() < std::time::Duration::from_mins(1), "{:?}", start.elapsed());
 }
