@@ -31,6 +31,9 @@ async fn cluster_at(file: std::path::PathBuf) -> Arc<Cluster> {
 }
 
 async fn cluster(identity: Identity) -> Arc<Cluster> {
+    // The file is written anew by each call, and must not be read by another test meanwhile.
+    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _turn = ONE_AT_A_TIME.lock().await;
     cluster_at(ApiServer::shared().kubeconfig(identity)).await
 }
 

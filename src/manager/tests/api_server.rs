@@ -21,6 +21,9 @@ use tokio_util::sync::CancellationToken;
 const MANAGER: &str = "plinth.dev/test";
 
 async fn cluster() -> Arc<Cluster> {
+    // The file is written anew by each call, and must not be read by another test meanwhile.
+    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _turn = ONE_AT_A_TIME.lock().await;
     let source = Source::Files(vec![ApiServer::shared().kubeconfig(Identity::Admin)]);
     Cluster::new(ClusterKey::host(), configuration(&source, None).await.unwrap()).unwrap()
 }
