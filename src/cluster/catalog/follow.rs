@@ -13,10 +13,11 @@ use crate::{
     watch::feed::{Feed, Step},
 };
 
-/// Delays between looks at the endpoint of a kind that was just established: it answers within milliseconds, as a rule.
-const ENDPOINT: Backoff = Backoff { first: Duration::from_millis(5), max: Duration::from_millis(500), jitter: 0.0 };
+/// Delays between looks at the endpoint of a kind that was just established: it answers within milliseconds, as a rule. They stay
+/// short, because everything that waits for the kind waits for the next look too.
+const ENDPOINT: Backoff = Backoff { first: Duration::from_millis(5), max: Duration::from_millis(40), jitter: 0.0 };
 /// Looks before the kind is announced all the same; writes that come too early are tried again by their callers.
-const LOOKS: u32 = 12;
+const LOOKS: u32 = 100;
 
 /// Runs until the catalog is dropped.
 pub(super) async fn run(catalog: Weak<Catalog>, transport: Transport) {
