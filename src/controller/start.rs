@@ -291,14 +291,14 @@ impl Parts {
                 notice = changes.next() => notice,
             };
             match notice {
-                Some(SchemaNotice::Change(change)) => self.schema_changed(&change, recorder),
+                Some(SchemaNotice::Change(change)) => self.schema_changed(&cluster, &change, recorder),
                 Some(SchemaNotice::Missed) => self.look_at_everything(&cluster),
                 None => return,
             }
         }
     }
 
-    fn schema_changed(&self, change: &SchemaChange, recorder: &dyn Recorder) {
+    fn schema_changed(&self, cluster: &ClusterKey, change: &SchemaChange, recorder: &dyn Recorder) {
         let SchemaChange { gvk, event } = change;
         let using = self.definitions.using(&gvk.group_kind());
         if *event == SchemaEvent::Served {
@@ -306,7 +306,7 @@ impl Parts {
                 recorder.record(EventKind::SchemaServed { gvk: gvk.clone() });
             }
             self.delivery.waiting_for(gvk).into_iter().for_each(|key| self.queues.delivery.add(key));
-            self.instances.served(gvk);
+            self.instances.served(cluster, gvk);
         }
         using.into_iter().for_each(|key| self.queues.definitions.add(key));
     }

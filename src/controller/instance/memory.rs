@@ -156,10 +156,12 @@ impl Memory {
         held.map(|(query, held)| (query.clone(), held.what.clone())).collect()
     }
 
-    /// A kind came to be served: failures for want of it are over.
-    pub(super) fn served(&mut self, gvk: &GroupVersionKind) {
+    /// A kind came to be served: failures for want of it are over. Whether there were any.
+    pub(super) fn served(&mut self, gvk: &GroupVersionKind) -> bool {
+        let before = self.failures.len() + self.list_failures.len();
         self.failures.retain(|_, held| not_served(&held.what) != Some(gvk));
         self.list_failures.retain(|_, held| !matches!(&held.what, ReadError::NotServed(missing) if missing == gvk));
+        self.failures.len() + self.list_failures.len() < before
     }
 
     /// Failures and lists that are of no concern any more are dropped.
@@ -289,9 +291,9 @@ mod tests {
         let mut memory = Memory::default();
         let missing = GroupVersionKind::new("x.test", "v1", "Thing");
         memory.failed(&key(), Failure::Read(ReadError::NotServed(missing.clone())), Timestamp::UNIX_EPOCH);
-        memory.served(&GroupVersionKind::new("y.test", "v1", "Thing"));
+        assert!(!memory.served(&GroupVersionKind::new("y.test", "v1", "Thing")));
         assert_eq!(memory.failures(Timestamp::UNIX_EPOCH).len(), 1);
-        memory.served(&missing);
+        assert!(memory.served(&missing));
         assert_eq!(memory.failures(Timestamp::UNIX_EPOCH).len(), 0);
     }
 }

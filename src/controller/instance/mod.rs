@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use plinth_api::{GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
 use plinth_cluster::watch::{Owner, WatchSet};
 use plinth_engine::{
     instance::{Applied, Decision, InstanceState, Observation, decide},
@@ -91,16 +91,25 @@ impl Instances {
         }
     }
 
-    /// A kind came to be served: instances that wait for it go on.
-    pub fn served(&self, gvk: &GroupVersionKind) {
-        let waiting: Vec<ObjectKey> = {
+    /// A kind came to be served. Its watch starts at once for those that wait for it, so that it lists while the definition is
+    /// still being compiled; publishing the graph asks for their passes. Those that failed for want of the kind go on now.
+    pub fn served(&self, cluster: &ClusterKey, gvk: &GroupVersionKind) {
+        let (waiting, failed) = {
             let mut shared = self.lock();
-            for memory in shared.memories.values_mut() {
-                memory.served(gvk);
+            let of_cluster = |key: &&ObjectKey| key.cluster == *cluster;
+            let waiting: Vec<ObjectKey> = shared.waiting.get(gvk).into_iter().flatten().filter(of_cluster).cloned().collect();
+            let mut failed = Vec::new();
+            for (key, memory) in shared.memories.iter_mut().filter(|(key, _)| key.cluster == *cluster) {
+                if memory.served(gvk) {
+                    failed.push(key.clone());
+                }
             }
-            shared.waiting.remove(gvk).into_iter().flatten().collect()
+            (waiting, failed)
         };
-        waiting.iter().for_each(|key| (self.enqueue)(key));
+        for key in waiting {
+            self.world.index.extend(&owner(&key), WatchSet::all_of(cluster.clone(), gvk.clone()));
+        }
+        failed.iter().for_each(|key| (self.enqueue)(key));
     }
 
     /// Whether an instance is Ready in plinth's own sense (contracts 13); `None` where it was never looked at.

@@ -216,9 +216,6 @@ impl Definitions {
     fn tell_missing(&self, key: &ObjectKey, compiled: &Compiled) {
         let missing: BTreeSet<GroupVersionKind> = compiled.missing().iter().map(|missing| missing.gvk.clone()).collect();
         let before = std::mem::replace(&mut self.lock().entry(key.clone()).or_default().missing, missing.clone());
-        for gvk in before.difference(&missing) {
-            self.world.recorder.record(EventKind::SchemaServed { gvk: gvk.clone() });
-        }
         if !missing.is_empty() && missing != before {
             self.world.recorder.record(EventKind::ChangeDeferred {
                 subject: Subject::root(key.clone()),
