@@ -1,6 +1,7 @@
 //! Getting the bytes of a resource, and proving them against its digest (ocm.md sections 5 and 7).
 
 mod artifact;
+mod web;
 
 use std::sync::Arc;
 
@@ -50,7 +51,8 @@ pub async fn read_resource(
     read.await.map_err(|source| ResolveError::Repository { path: vec![component], source })
 }
 
-enum Settled {
+/// What an access led to, unpacked; artifacts are proven.
+pub(crate) enum Settled {
     Artifact(Artifact),
     Blob(BlobStream),
 }
@@ -101,19 +103,30 @@ impl Fetcher {
 
     /// Reads a resource to its end, or as far as its digest needs, and compares it with its digest.
     pub(crate) async fn prove(&self, node: &Node, resource: &Resource) -> Result<(), ResolveError> {
+        self.prove_to(node, resource, false).await
+    }
+
+    /// The same, and every blob of an artifact is read too.
+    pub(crate) async fn prove_whole(&self, node: &Node, resource: &Resource) -> Result<(), ResolveError> {
+        self.prove_to(node, resource, true).await
+    }
+
+    async fn prove_to(&self, node: &Node, resource: &Resource, is_whole: bool) -> Result<(), ResolveError> {
         let what = format!("resource {} of {}", resource.identity, node.at());
         let proven = async {
-            let found = self.open(node.source.as_ref(), &node.descriptor.name, resource, &what).await?;
-            let expected = expected_digest(resource, &what)?;
-            match self.settled(found, expected.as_ref(), &what).await? {
+            match self.settle(node, resource, &what).await? {
+                Settled::Artifact(artifact) if is_whole => artifact::read_whole(&artifact, &what).await,
                 Settled::Artifact(_) => Ok(()),
-                Settled::Blob(mut stream) => {
-                    while stream.next().await?.is_some() {}
-                    Ok(())
-                }
+                Settled::Blob(stream) => stream.drain().await,
             }
         };
         proven.await.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })
+    }
+
+    /// Follows the access of a resource and settles what it leads to.
+    pub(crate) async fn settle(&self, node: &Node, resource: &Resource, what: &str) -> Result<Settled, RepositoryError> {
+        let found = self.open(node.source.as_ref(), &node.descriptor.name, resource, what).await?;
+        self.settled(found, expected_digest(resource, what)?.as_ref(), what).await
     }
 
     /// Unpacks what is packed and proves what can be proven before reading: an artifact by its manifest. A blob's stream gets the
@@ -146,14 +159,21 @@ impl Fetcher {
             Access::OciArtifact { image } => self.open_image(&image, what).await,
             Access::OciBlob { repository, digest, media_type } => {
                 let image = parse_image(&repository, what)?;
-                let stream = self.registries.of_image(&image)?.blob(&image.repository, &digest).await?;
+                let (store, repository) = self.registries.locate(&image)?;
+                let stream = store.blob(&repository, &digest).await?;
                 Ok(Found::Blob { stream, media_type })
             }
             Access::Relative { reference } => self.open_relative(source, component, &reference, what).await,
             Access::Nothing => Err(unsupported(what, "its access type is none: it has no content")),
-            Access::Helm { .. } | Access::Wget { .. } => {
-                Err(unsupported(what, "this build does not fetch helm and wget accesses yet"))
+            Access::Wget { url, media_type, headers } => {
+                let headers: Vec<(String, String)> = headers
+                    .into_iter()
+                    .flat_map(|(key, values)| values.into_iter().map(move |value| (key.clone(), value)))
+                    .collect();
+                let stream = web::open(&self.registries.web(), &url, &headers, what, &self.limits).await?;
+                Ok(Found::Blob { stream, media_type })
             }
+            Access::Helm { repository, chart } => self.open_chart(&repository, &chart, what).await,
             Access::Other { kind, reason } => Err(unsupported(what, &format!("access type `{kind}`: {reason}"))),
         }
     }
@@ -174,11 +194,31 @@ impl Fetcher {
         Ok(Found::Artifact(Artifact { store, repository, manifest }))
     }
 
+    /// A Helm repository over HTTP, or a chart in a registry.
+    async fn open_chart(&self, repository: &str, chart: &str, what: &str) -> Result<Found, RepositoryError> {
+        if let Some(registry) = repository.strip_prefix("oci://") {
+            let image = format!("{}/{}", registry.trim_end_matches('/'), chart.replace('+', "_"));
+            let artifact = self.artifact(&image, what).await?;
+            // The digest of a chart is that of its archive, not of the manifest around it.
+            let layer =
+                artifact.manifest.entries("layers").iter().find(|layer| crate::repository::media_type(layer) == web::CHART);
+            let layer = layer.ok_or_else(|| RepositoryError::malformed(what, "the artifact has no layer with a chart"))?;
+            let stream = artifact.store.blob(&artifact.repository, &crate::repository::entry_digest(layer, what)?).await?;
+            return Ok(Found::Blob { stream, media_type: web::CHART.to_owned() });
+        }
+        let stream = web::open_chart(&self.registries.web(), repository, chart, what, &self.limits).await?;
+        Ok(Found::Blob { stream, media_type: web::CHART.to_owned() })
+    }
+
     async fn open_image(&self, image: &str, what: &str) -> Result<Found, RepositoryError> {
+        self.artifact(image, what).await.map(Found::Artifact)
+    }
+
+    async fn artifact(&self, image: &str, what: &str) -> Result<Artifact, RepositoryError> {
         let image = parse_image(image, what)?;
-        let store = self.registries.of_image(&image)?;
-        let manifest = store.manifest(&image.repository, &image.pointer()).await?;
-        Ok(Found::Artifact(Artifact { store, repository: image.repository, manifest }))
+        let (store, repository) = self.registries.locate(&image)?;
+        let manifest = store.manifest(&repository, &image.pointer()).await?;
+        Ok(Artifact { store, repository, manifest })
     }
 
     /// First relative to the registry's host, then to the component's repository (ocm.md section 5).
@@ -255,3 +295,6 @@ pub(crate) fn hash_like(expected: &Digest, bytes: &[u8]) -> Digest {
     hasher.update(bytes);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;

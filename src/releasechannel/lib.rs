@@ -6,6 +6,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
+mod assembly;
+pub mod bundle;
 mod channel;
 mod closure;
 mod config;
@@ -16,6 +18,7 @@ mod digest;
 mod error;
 mod fetch;
 mod image;
+pub mod localization;
 pub mod normalise;
 mod open;
 mod options;

@@ -10,21 +10,11 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use super::{Constructor, layout};
+use crate::assembly::Packed;
 use crate::ctf::{Contents, Payload, file_error};
-use crate::digest::{Digest, Hasher};
+use crate::digest::Hasher;
 use crate::error::RepositoryError;
 use crate::options::Limits;
-
-/// What an input became.
-pub(super) struct Packed {
-    pub(super) digest: Digest,
-    pub(super) media_type: String,
-    pub(super) size: u64,
-    /// `repository:tag` that an OCI artifact had.
-    pub(super) reference_name: Option<String>,
-    /// Manifests of an OCI artifact, the main one first; empty for plain blobs.
-    pub(super) manifests: Vec<(Digest, String)>,
-}
 
 /// Packs an input into the contents.
 pub(super) fn pack(

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::input::Packed;
+use crate::assembly::Packed;
 use crate::ctf::archive::read_file;
 use crate::ctf::{Contents, Payload};
 use crate::digest::Digest;

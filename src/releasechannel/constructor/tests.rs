@@ -52,9 +52,10 @@ fn image(path: &Path) {
         serde_json::json!({"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": digest.as_str(), "size": bytes.len()})
     };
     let (layer, config) = (put(b"layer"), put(b"{}"));
-    let manifest = serde_json::json!({"schemaVersion": 2, "mediaType": version::MANIFEST, "config": config, "layers": [layer]});
+    let manifest =
+        serde_json::json!({"schemaVersion": 2, "mediaType": crate::assembly::MANIFEST, "config": config, "layers": [layer]});
     let mut entry = put(manifest.to_string().as_bytes());
-    entry["mediaType"] = version::MANIFEST.into();
+    entry["mediaType"] = crate::assembly::MANIFEST.into();
     entry["annotations"] = serde_json::json!({"org.opencontainers.image.ref.name": "upstream/platform:0.1.0"});
     let index = serde_json::json!({"schemaVersion": 2, "manifests": [entry]});
     std::fs::write(path.join("index.json"), index.to_string()).unwrap();

@@ -1,25 +1,15 @@
 //! One component of a constructor becomes descriptor, configuration, manifest and, with nested artifacts, index (ocm.md 3.2).
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::Constructor;
-use super::input::{self, Packed};
-use crate::ctf::{Contents, IndexEntry};
+use super::input;
+use crate::assembly::{Blobs, Packed, store};
+use crate::ctf::Contents;
 use crate::descriptor::Descriptor;
-use crate::digest::Digest;
 use crate::error::ResolveError;
 use crate::options::Limits;
 use crate::repository::ComponentVersion;
-use crate::source::DESCRIPTORS;
-use crate::versions::to_tag;
-
-pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-const CONFIG: &str = "application/vnd.ocm.software.component.config.v1+json";
-const DESCRIPTOR: &str = "application/vnd.ocm.software.component-descriptor.v2+json";
-const ARTIFACT_TYPE: &str = "application/vnd.ocm.software.component-descriptor.v2";
 
 /// Adds a component version to the contents.
 pub(super) fn add(
@@ -43,13 +33,6 @@ pub(super) fn add(
     let bytes = serde_json::to_vec(&document).expect("a descriptor is plain data");
     store(contents, &read, bytes, &blobs);
     Ok(at)
-}
-
-/// Local blobs of a component version, by digest, with the identities that use them.
-#[derive(Default)]
-struct Blobs {
-    plain: BTreeMap<Digest, (Packed, Vec<Value>)>,
-    artifacts: BTreeMap<Digest, (Packed, Vec<Value>)>,
 }
 
 fn elements(
@@ -103,11 +86,7 @@ fn localize(element: &mut Map<String, Value>, packed: Packed, kind: &str, blobs:
             json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "genericBlobDigest/v1", "value": packed.digest.hex()});
         element.insert("digest".to_owned(), digest);
     }
-    let mut identity = element.get("extraIdentity").and_then(Value::as_object).cloned().unwrap_or_default();
-    identity.insert("name".to_owned(), element.get("name").cloned().unwrap_or_default());
-    let place = if packed.manifests.is_empty() { &mut blobs.plain } else { &mut blobs.artifacts };
-    let entry = place.entry(packed.digest.clone()).or_insert_with(|| (packed, Vec::new()));
-    entry.1.push(json!({"kind": kind, "identity": identity}));
+    blobs.add(packed, kind, element);
 }
 
 fn descriptor(component: &Value, at: &ComponentVersion, resources: Vec<Value>, sources: Vec<Value>, references: Value) -> Value {
@@ -129,51 +108,4 @@ fn provider(provider: Option<&Value>) -> Value {
         Some(other) => other.clone(),
         None => "".into(),
     }
-}
-
-fn store(contents: &mut Contents, read: &Descriptor, bytes: Vec<u8>, blobs: &Blobs) {
-    let repository = format!("{DESCRIPTORS}/{}", read.name);
-    let layer = added(contents, bytes, DESCRIPTOR);
-    let config = json!({"componentDescriptorLayer": layer});
-    let config = added(contents, serde_json::to_vec(&config).expect("plain data"), CONFIG);
-    let plain = blobs.plain.values().map(|(packed, used_by)| entry(packed, used_by));
-    let layers: Vec<Value> = std::iter::once(layer).chain(plain).collect();
-    let annotations =
-        json!({"software.ocm.componentversion": format!("{}:{}", read.name, read.version), "software.ocm.creator": "plinth"});
-    let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "artifactType": ARTIFACT_TYPE, "config": config, "layers": layers,
-        "annotations": annotations});
-    let mut top = added(contents, serde_json::to_vec(&manifest).expect("plain data"), MANIFEST);
-    let mut list = |digest: &str, media_type: &str, tag: Option<String>| {
-        let digest = digest.parse().expect("made by our own hash");
-        contents.artifacts.push(IndexEntry { repository: repository.clone(), tag, digest, media_type: media_type.to_owned() });
-    };
-    let tag = Some(to_tag(&read.version));
-    if blobs.artifacts.is_empty() {
-        return list(top["digest"].as_str().unwrap_or_default(), MANIFEST, tag);
-    }
-    // Members of the index are listed without tag: one of the two OCM tools finds them only so.
-    list(top["digest"].as_str().unwrap_or_default(), MANIFEST, None);
-    for (packed, _) in blobs.artifacts.values() {
-        packed.manifests.iter().for_each(|(digest, media_type)| list(digest.as_str(), media_type, None));
-    }
-    top["artifactType"] = ARTIFACT_TYPE.into();
-    top["annotations"] = annotations.clone();
-    let members: Vec<Value> =
-        std::iter::once(top).chain(blobs.artifacts.values().map(|(packed, used_by)| entry(packed, used_by))).collect();
-    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": members, "annotations": annotations});
-    let index = added(contents, serde_json::to_vec(&index).expect("plain data"), INDEX);
-    let digest = index["digest"].as_str().unwrap_or_default().parse().expect("made by our own hash");
-    contents.artifacts.push(IndexEntry { repository, tag, digest, media_type: INDEX.to_owned() });
-}
-
-fn added(contents: &mut Contents, bytes: Vec<u8>, media_type: &str) -> Value {
-    let size = bytes.len();
-    let digest = contents.add_blob(bytes);
-    json!({"mediaType": media_type, "digest": digest.as_str(), "size": size})
-}
-
-fn entry(packed: &Packed, used_by: &[Value]) -> Value {
-    let used_by = Value::from(used_by.to_vec()).to_string();
-    json!({"mediaType": packed.media_type, "digest": packed.digest.as_str(), "size": packed.size,
-        "annotations": {"software.ocm.artifact": used_by}})
 }

@@ -20,7 +20,7 @@ use crate::repository::{ArtifactStore, BlobStream, Manifest, Pointer};
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 const HOPS: usize = 5;
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// One registry.
 #[derive(Debug)]
@@ -314,7 +314,7 @@ enum Failure {
 }
 
 /// `Some` where the answer says "later": with the pause that it asks for, if it does.
-fn retry_after(response: &Response) -> Option<Option<Duration>> {
+pub(super) fn retry_after(response: &Response) -> Option<Option<Duration>> {
     if !matches!(response.status().as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
         return None;
     }

@@ -7,6 +7,7 @@ mod client;
 mod http;
 mod push;
 mod trust;
+mod web;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,6 +21,8 @@ use crate::options::Options;
 use crate::repository::ArtifactStore;
 
 pub(crate) use client::Registry;
+pub(crate) use http::chain;
+pub(crate) use web::Web;
 
 /// Connections to registries, one per host, made when they are needed.
 #[derive(Debug)]
@@ -50,9 +53,23 @@ impl Registries {
         &self.shared.configuration
     }
 
-    /// The registry of an image.
-    pub(crate) fn of_image(&self, image: &ImageReference) -> Result<Arc<dyn ArtifactStore>, RepositoryError> {
-        self.of_host(&image.host, image.plain_http)
+    /// For what is in no registry.
+    pub(crate) fn web(&self) -> Web {
+        Web { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Where an image is pulled from: its own registry, or with a mirror the same path there, and nowhere else.
+    pub(crate) fn locate(&self, image: &ImageReference) -> Result<(Arc<dyn ArtifactStore>, String), RepositoryError> {
+        let Some(mirror) = &self.shared.options.mirror else {
+            return Ok((self.of_host(&image.host, image.plain_http)?, image.repository.clone()));
+        };
+        let (plain_http, host, sub_path) = parts_of(mirror);
+        let is_below = sub_path.is_empty() || image.repository.starts_with(&format!("{sub_path}/"));
+        let repository = match (image.host == host && is_below, sub_path) {
+            (true, _) | (false, "") => image.repository.clone(),
+            (false, sub_path) => format!("{sub_path}/{}", image.repository),
+        };
+        Ok((self.of_host(host, plain_http)?, repository))
     }
 
     /// The registry at a host.
@@ -64,7 +81,7 @@ impl Registries {
     pub(crate) fn registry(&self, host: &str, plain_http: bool) -> Result<Arc<Registry>, RepositoryError> {
         let options = &self.shared.options;
         if let Some(mirror) = &options.mirror
-            && host_of(mirror) != host
+            && parts_of(mirror).1 != host
         {
             let reason = format!("with the mirror {mirror} no other registry is contacted");
             return Err(RepositoryError::Unsupported { what: host.to_owned(), reason });
@@ -83,9 +100,11 @@ fn is_listed(options: &Options, host: &str) -> bool {
     options.plain_http.contains(host) || options.plain_http.contains(name)
 }
 
-fn host_of(mirror: &str) -> &str {
-    let rest = mirror.split_once("://").map_or(mirror, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or(rest)
+/// Whether a mirror's text says plain HTTP, its host, and the path below it.
+fn parts_of(mirror: &str) -> (bool, &str, &str) {
+    let (scheme, rest) = mirror.split_once("://").unwrap_or(("", mirror));
+    let (host, sub_path) = rest.split_once('/').unwrap_or((rest, ""));
+    (scheme == "http", host, sub_path.trim_matches('/'))
 }
 
 #[cfg(test)]

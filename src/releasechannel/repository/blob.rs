@@ -34,9 +34,18 @@ impl BlobStream {
         expected: &Digest,
         limit: u64,
     ) -> Self {
-        let stream = Self { name: name.into(), size, chunks, checks: Vec::new(), limit, seen: 0 };
-        let name = stream.name.clone();
-        stream.also(&name, Some(expected))
+        let name = name.into();
+        Self::unchecked(name.clone(), size, chunks, limit).also(&name, Some(expected))
+    }
+
+    /// Wraps chunks that nobody knows the digest of yet; [`BlobStream::also`] gives them one.
+    pub(crate) fn unchecked(
+        name: impl Into<String>,
+        size: Option<u64>,
+        chunks: BoxStream<'static, Result<Bytes, RepositoryError>>,
+        limit: u64,
+    ) -> Self {
+        Self { name: name.into(), size, chunks, checks: Vec::new(), limit, seen: 0 }
     }
 
     /// Asks for a further digest of the same bytes; `what` names them in the error.
@@ -67,6 +76,12 @@ impl BlobStream {
             Some(chunk) => self.take(chunk?).map(Some),
             None => self.finish().map(|()| None),
         }
+    }
+
+    /// Reads to the end for the digest alone.
+    pub async fn drain(mut self) -> Result<(), RepositoryError> {
+        while self.next().await?.is_some() {}
+        Ok(())
     }
 
     /// All bytes, at most `limit` of them.

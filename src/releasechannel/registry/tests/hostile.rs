@@ -13,7 +13,7 @@ fn store(stub: &Stub, options: Options) -> Arc<dyn ArtifactStore> {
     let mut options = options;
     options.plain_http.insert(stub.host.clone());
     let image = ImageReference::parse(&format!("{}/x", stub.host)).unwrap();
-    Registries::new(&options).unwrap().of_image(&image).unwrap()
+    Registries::new(&options).unwrap().locate(&image).unwrap().0
 }
 
 async fn blob(store: &Arc<dyn ArtifactStore>, digest: &Digest) -> Result<bytes::Bytes, RepositoryError> {
@@ -58,9 +58,15 @@ async fn with_a_mirror_and_for_manifests_no_redirect_leaves() {
 
 #[tokio::test]
 async fn with_a_mirror_no_other_host_is_asked() {
-    let options = Options { mirror: Some("mirror.example/x".into()), ..offline() };
-    let image = ImageReference::parse("ghcr.io/a/b:1").unwrap();
-    let error = Registries::new(&options).unwrap().of_image(&image).unwrap_err();
+    let registries = |mirror: &str| Registries::new(&Options { mirror: Some(mirror.into()), ..offline() }).unwrap();
+    let place = |mirror: &str, image: &str| {
+        let (store, repository) = registries(mirror).locate(&ImageReference::parse(image).unwrap()).unwrap();
+        format!("{}/{repository}", store.place())
+    };
+    assert_eq!(place("mirror.example", "ghcr.io/a/b:1"), "mirror.example/a/b");
+    assert_eq!(place("mirror.example/x", "ghcr.io/a/b:1"), "mirror.example/x/a/b");
+    assert_eq!(place("http://mirror.example/x/", "mirror.example/x/a/b:1"), "mirror.example/x/a/b");
+    let error = registries("mirror.example/x").of_host("ghcr.io", false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.to_string().contains("mirror.example"), "{error}");
 }

@@ -1,0 +1,152 @@
+//! The air gap: a channel with everything that it names as one archive, and the proof that an archive or mirror is complete.
+//!
+//! Fields that signatures cover are never touched: only `access` changes, and what it leads to is proven by the digest that was there.
+
+mod complete;
+mod staging;
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+pub use complete::missing;
+
+use crate::access::Access;
+use crate::assembly::{Blobs, MANIFEST, added, store};
+use crate::channel::Channel;
+use crate::closure::Node;
+use crate::ctf::{Contents, IndexEntry};
+use crate::descriptor::{Descriptor, Schema};
+use crate::error::{RepositoryError, ResolveError};
+use crate::image::is_tag;
+use crate::normalise::{Normalisation, normalise};
+use crate::versions::to_tag;
+
+/// Repository, inside a bundle and a mirror, of the lock that the bundle was made from. It has the original references.
+pub const LOCK_REPOSITORY: &str = "plinth.dev/lock";
+/// Media type of the lock's layer.
+pub const LOCK_TYPE: &str = "application/vnd.plinth.dev.lock.v1+json";
+
+/// A channel by value.
+#[derive(Debug)]
+pub struct Bundle {
+    /// Ready to be written as an archive, or to be pushed.
+    pub contents: Contents,
+    /// Resources that are in it.
+    pub resources: usize,
+    /// Bytes of all blobs.
+    pub bytes: u64,
+    /// What a person should know.
+    pub remarks: Vec<String>,
+}
+
+/// Collects everything that a channel names. Blobs are put into the folder `staging` under their digests; what is there already, whole,
+/// is not fetched again, so that a broken run goes on. The same lock gives the same bytes.
+pub async fn create(channel: &Channel, staging: &Path) -> Result<Bundle, ResolveError> {
+    let mut staging = staging::Staging::new(staging, channel)?;
+    let mut bundle = Bundle {
+        contents: Contents { place: "bundle".to_owned(), ..Contents::default() },
+        resources: 0,
+        bytes: 0,
+        remarks: Vec::new(),
+    };
+    for node in channel.closure.nodes.values() {
+        let in_node = |source| ResolveError::Repository { path: node.path.clone(), source };
+        add_component(node, &mut staging, &mut bundle).await.map_err(in_node)?;
+    }
+    add_lock(channel, &mut bundle.contents);
+    bundle.contents.artifacts.sort();
+    bundle.contents.artifacts.dedup();
+    bundle.bytes = staging.bytes;
+    Ok(bundle)
+}
+
+async fn add_component(node: &Node, staging: &mut staging::Staging<'_>, bundle: &mut Bundle) -> Result<(), RepositoryError> {
+    let mut document = node.descriptor.document.clone();
+    let lists = match node.descriptor.schema {
+        Schema::V2 => "/component/resources",
+        Schema::V3Alpha1 => "/spec/resources",
+    };
+    let mut blobs = Blobs::default();
+    let elements = document.pointer_mut(lists).and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+    let mut changed = Vec::new();
+    for (resource, element) in node.descriptor.resources.iter().zip(elements) {
+        let Value::Object(mut element) = element else { continue };
+        if Access::read(&resource.access) != Access::Nothing {
+            let packed = staging.fetch(node, resource, &mut bundle.contents).await?;
+            bundle.resources += 1;
+            list_by_name(&packed.reference_name, &packed.manifests, bundle);
+            localize(&mut element, &packed);
+            blobs.add(packed, "resource", &element);
+        }
+        changed.push(Value::Object(element));
+    }
+    if let Some(list) = document.pointer_mut(lists) {
+        *list = changed.into();
+    }
+    let what = node.at().to_string();
+    let read = Descriptor::from_value(document.clone()).map_err(|error| RepositoryError::malformed(&what, error))?;
+    // What was signed must be what is written.
+    if Normalisation::ALL.iter().any(|form| normalise(&read, *form) != normalise(&node.descriptor, *form)) {
+        return Err(RepositoryError::malformed(what, "bundling would change fields that signatures cover"));
+    }
+    let bytes = serde_json::to_vec(&document).expect("a descriptor is plain data");
+    store(&mut bundle.contents, &read, bytes, &blobs);
+    Ok(())
+}
+
+fn localize(element: &mut Map<String, Value>, packed: &crate::assembly::Packed) {
+    let mut access = json!({"type": "localBlob", "localReference": packed.digest.as_str(), "mediaType": packed.media_type});
+    if let Some(name) = &packed.reference_name {
+        access["referenceName"] = name.as_str().into();
+    }
+    element.insert("access".to_owned(), access);
+}
+
+/// An image is also there under its ordinary name, so that a mirror can be pulled from like any registry. Where two hosts had the same
+/// name for different content, the second is there by digest alone.
+fn list_by_name(name: &Option<String>, manifests: &[(crate::Digest, String)], bundle: &mut Bundle) {
+    let (Some((repository, tag)), Some((digest, media_type))) =
+        (name.as_ref().and_then(|name| name.rsplit_once(':')), manifests.first())
+    else {
+        return;
+    };
+    if !is_tag(tag) {
+        return;
+    }
+    let other = bundle
+        .contents
+        .artifacts
+        .iter()
+        .find(|entry| entry.repository == repository && entry.tag.as_deref() == Some(tag) && entry.digest != *digest);
+    let tag = if other.is_some() {
+        bundle.remarks.push(format!(
+            "{repository}:{tag} is the name of two different artifacts; the second can be pulled by digest {digest} only"
+        ));
+        None
+    } else {
+        Some(tag.to_owned())
+    };
+    bundle.contents.artifacts.push(IndexEntry {
+        repository: repository.to_owned(),
+        tag,
+        digest: digest.clone(),
+        media_type: media_type.clone(),
+    });
+}
+
+/// The lock as an artifact of its own.
+fn add_lock(channel: &Channel, contents: &mut Contents) {
+    let lock = serde_json::to_vec(&channel.lock).expect("a lock is plain data");
+    let layer = added(contents, lock, LOCK_TYPE);
+    let config = added(contents, b"{}".to_vec(), "application/vnd.oci.empty.v1+json");
+    let manifest =
+        json!({"schemaVersion": 2, "mediaType": MANIFEST, "artifactType": LOCK_TYPE, "config": config, "layers": [layer]});
+    let digest = contents.add_blob(serde_json::to_vec(&manifest).expect("plain data"));
+    let repository = format!("{LOCK_REPOSITORY}/{}", channel.root.name);
+    let tag = Some(to_tag(&channel.root.version));
+    contents.artifacts.push(IndexEntry { repository, tag, digest, media_type: MANIFEST.to_owned() });
+}
+
+#[cfg(test)]
+mod tests;

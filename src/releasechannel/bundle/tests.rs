@@ -1,0 +1,148 @@
+use crate::error::ErrorKind;
+use crate::options::{Limits, Options, Verify};
+use crate::registry::{Registries, push};
+use crate::resolve::{Selection, inspect, resolve};
+use crate::source::{RepositoryRef, SourceRef};
+use crate::testing::{RealRegistry, data, offline};
+
+use super::*;
+
+const CHANNEL: &str = "acme.example/releasechannel/stable:2026.11.0";
+
+async fn channel_at(place: &str, options: &Options) -> Channel {
+    inspect(&SourceRef::parse(&format!("{place}//{CHANNEL}")).unwrap(), &Selection::default(), options).await.unwrap()
+}
+
+fn archive(name: &str) -> String {
+    format!("ctf::{}", data().join("ocm/ctf").join(name).display())
+}
+
+/// Archive by value → bundle → mirror: complete everywhere, the same RGDs, images under their ordinary names, for both tools' archives.
+#[tokio::test]
+async fn show_04_bundle() {
+    let mirror = RealRegistry::start().await;
+    let mut options = offline();
+    options.plain_http.insert(mirror.host.clone());
+    options.mirror = Some(mirror.host.clone());
+    for name in ["v1-byval", "v2-byval"] {
+        let original = channel_at(&archive(name), &offline()).await;
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = create(&original, &folder.path().join("blobs")).await.unwrap();
+        let path = folder.path().join("bundle.tgz");
+        bundle.contents.write(&path, crate::Format::Tgz).unwrap();
+        let bundled = channel_at(&path.display().to_string(), &offline()).await;
+        assert_eq!(missing(&bundled, &original.lock).await.unwrap(), Vec::<String>::new(), "{name}");
+
+        let target = RepositoryRef::parse(&format!("{}/{name}", mirror.host)).unwrap();
+        push(&bundle.contents, &target, &Registries::new(&options).unwrap()).await.unwrap();
+        let mirrored = channel_at(&format!("{}/{name}", mirror.host), &options).await;
+        assert_eq!(missing(&mirrored, &original.lock).await.unwrap(), Vec::<String>::new(), "{name}");
+
+        let source = SourceRef::parse(&format!("{}/{name}//{CHANNEL}", mirror.host)).unwrap();
+        let installed = resolve(&source, &Selection::default(), &options).await.unwrap();
+        let first =
+            resolve(&SourceRef::parse(&format!("{}//{CHANNEL}", archive(name))).unwrap(), &Selection::default(), &offline())
+                .await
+                .unwrap();
+        assert_eq!(installed.rgds, first.rgds, "{name}");
+        let registries = Registries::new(&options).unwrap();
+        let image = crate::ImageReference::parse(&format!("{}/{name}/upstream/gateway:1.3.0", mirror.host)).unwrap();
+        let (store, repository) = registries.locate(&image).unwrap();
+        store.manifest(&repository, &image.pointer()).await.unwrap();
+        eprintln!(
+            "SHOW 04 bundle {name}: {} resources, {} bytes, nothing missing in archive and mirror",
+            bundle.resources, bundle.bytes
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_same_lock_gives_the_same_bytes_and_a_second_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let channel = channel_at(&archive("v1-byval"), &offline()).await;
+    let mut bytes = Vec::new();
+    for name in ["a.tgz", "b.tgz"] {
+        let bundle = create(&channel, &folder.path().join("blobs")).await.unwrap();
+        bundle.contents.write(&folder.path().join(name), crate::Format::Tgz).unwrap();
+        bytes.push(std::fs::read(folder.path().join(name)).unwrap());
+        // What a broken run left must not be trusted.
+        let victim = std::fs::read_dir(folder.path().join("blobs")).unwrap().next().unwrap().unwrap().path();
+        std::fs::write(victim, "broken").unwrap();
+    }
+    assert!(bytes[0] == bytes[1]);
+}
+
+/// Signed by reference, bundled by value through a mirror, pushed: root and children are proven after every hop, for both tools.
+#[tokio::test]
+async fn show_04_signatures_survive() {
+    let mirror = RealRegistry::start().await;
+    let key = data().join("ocm/keys/acme.pub");
+    let mut options = Options {
+        keys: [("acme-sig".to_owned(), key)].into(),
+        verify: Verify::Required,
+        mirror: Some(mirror.host.clone()),
+        ..offline()
+    };
+    options.plain_http.insert(mirror.host.clone());
+    let registries = Registries::new(&options).unwrap();
+    // The corpus' images, under their ordinary names.
+    let staging = tempfile::tempdir().unwrap();
+    let images = create(&channel_at(&archive("v1-byval"), &offline()).await, staging.path()).await.unwrap();
+    push(&images.contents, &RepositoryRef::parse(&mirror.host).unwrap(), &registries).await.unwrap();
+
+    let mut hops = 0;
+    for vector in
+        ["v1-pkcs1-sha256", "v2-pkcs1-sha256", "v3-pkcs1-sha256", "v3-pss-sha256", "v3-pkcs1-sha512", "v4alpha1-pkcs1-sha256"]
+    {
+        let signed = channel_at(&format!("ctf::{}", data().join("ocm/signed").join(vector).display()), &options).await;
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = create(&signed, &folder.path().join("blobs")).await.unwrap_or_else(|error| panic!("{vector}: {error}"));
+        let path = folder.path().join("bundle.tar");
+        bundle.contents.write(&path, crate::Format::Tar).unwrap();
+        let target = RepositoryRef::parse(&format!("{}/{vector}", mirror.host)).unwrap();
+        push(&bundle.contents, &target, &registries).await.unwrap();
+        for place in [path.display().to_string(), format!("{}/{vector}", mirror.host)] {
+            let channel = channel_at(&place, &options).await;
+            let verification = channel.verify_resources().await.unwrap_or_else(|error| panic!("{vector} at {place}: {error}"));
+            assert!(
+                verification.is_proven() && verification.proven.len() == 6 && verification.resources_later == 0,
+                "{vector} at {place}: {verification:?}"
+            );
+            hops += 1;
+        }
+    }
+    eprintln!("SHOW 04 signatures-survive {hops}/{hops}");
+}
+
+/// What cannot be had is named, and the run says whether trying again can help.
+#[tokio::test]
+async fn an_image_that_is_not_there_stops_the_bundle() {
+    let channel = channel_at(&archive("v1"), &offline()).await;
+    let error = create(&channel, tempfile::tempdir().unwrap().path()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(
+        error.to_string().contains("upstream/gateway:1.2.0") && error.to_string().contains("services/gateway:1.2.0"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn says_exactly_what_is_missing() {
+    let original = channel_at(&archive("v1-byval"), &offline()).await;
+    let mut contents = Contents::open(&data().join("ocm/ctf/v1-byval"), &Limits::default()).unwrap();
+    let local = original
+        .lock
+        .components
+        .iter()
+        .flat_map(|component| &component.resources)
+        .find(|resource| resource.name == "chart-tgz")
+        .unwrap();
+    let digest: crate::Digest = local.access["localReference"].as_str().unwrap().parse().unwrap();
+    contents.blobs.remove(&digest).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    contents.write(&folder.path().join("x"), crate::Format::Folder).unwrap();
+    let broken = channel_at(&format!("ctf::{}/x", folder.path().display()), &offline()).await;
+    let missing = missing(&broken, &original.lock).await.unwrap();
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    assert!(missing[0].contains("chart-tgz") && missing[0].contains("services/gateway:1.3.0"), "{missing:?}");
+}

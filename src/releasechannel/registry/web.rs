@@ -1,0 +1,104 @@
+//! Plain HTTP for what is in no registry: the same trust, patience and limits, no logins.
+
+use std::sync::Arc;
+
+use reqwest::{Response, StatusCode};
+use url::Url;
+
+use super::Shared;
+use super::client::{LONGEST_PAUSE, retry_after};
+use super::http::{chain, untrusted};
+use crate::error::RepositoryError;
+
+const HOPS: usize = 5;
+
+/// Gets URLs.
+#[derive(Clone, Debug)]
+pub(crate) struct Web {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Web {
+    /// A successful answer to a GET, after as many attempts and redirects as are allowed. With a mirror nothing is fetched.
+    pub(crate) async fn get(&self, url: &Url, headers: &[(String, String)], what: &str) -> Result<Response, RepositoryError> {
+        let place = url.host_str().unwrap_or_default();
+        if let Some(mirror) = &self.shared.options.mirror {
+            let reason = format!("with the mirror {mirror} no other host is contacted, and it is at {place}: bundle the channel");
+            return Err(RepositoryError::Unsupported { what: what.to_owned(), reason });
+        }
+        let limits = &self.shared.options.limits;
+        let mut cause = String::new();
+        for attempt in 1..=limits.attempts.max(1) {
+            let mut pause = limits.backoff * 2_u32.saturating_pow(attempt - 1);
+            match self.follow(url, headers, what).await {
+                Ok(response) => match retry_after(&response) {
+                    None => return judged(response, what, place),
+                    Some(asked) => {
+                        cause = format!("it answered {}", response.status());
+                        pause = asked.unwrap_or(pause);
+                    }
+                },
+                Err(Ok(text)) => cause = text,
+                Err(Err(error)) => return Err(error),
+            }
+            if attempt < limits.attempts {
+                tracing::warn!(%place, %what, attempt, %cause, "trying again");
+                tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+            }
+        }
+        Err(RepositoryError::Unavailable { what: what.to_owned(), place: place.to_owned(), attempts: limits.attempts, cause })
+    }
+
+    /// `Err(Ok(cause))` is worth another attempt. Headers of the access go to its own host only.
+    async fn follow(
+        &self,
+        url: &Url,
+        headers: &[(String, String)],
+        what: &str,
+    ) -> Result<Response, Result<String, RepositoryError>> {
+        let mut target = url.clone();
+        for _ in 0..HOPS {
+            let mut request = self.shared.http.get(target.clone());
+            if target.origin() == url.origin() {
+                for (key, value) in headers {
+                    request = request.header(key, value);
+                }
+            }
+            let response = request.send().await.map_err(|error| match untrusted(&error) {
+                Some(reason) => Err(RepositoryError::Denied {
+                    what: what.to_owned(),
+                    place: target.host_str().unwrap_or_default().to_owned(),
+                    reason,
+                }),
+                None => Ok(chain(&error)),
+            })?;
+            if !response.status().is_redirection() {
+                return Ok(response);
+            }
+            let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let next = target
+                .join(location)
+                .map_err(|_| Err(RepositoryError::malformed(what, "it redirects to something that is no URL")))?;
+            let stays_safe = next.scheme() == "https" || (next.scheme() == "http" && target.scheme() == "http");
+            if !stays_safe {
+                return Err(Err(RepositoryError::malformed(what, "it redirects to something that is not encrypted")));
+            }
+            target = next;
+        }
+        Err(Err(RepositoryError::malformed(what, format!("it redirects more than {HOPS} times"))))
+    }
+}
+
+fn judged(response: Response, what: &str, place: &str) -> Result<Response, RepositoryError> {
+    match response.status() {
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            Err(RepositoryError::NotFound { what: what.to_owned(), place: place.to_owned() })
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            let reason = format!("it answered {}", response.status());
+            Err(RepositoryError::Denied { what: what.to_owned(), place: place.to_owned(), reason })
+        }
+        status if status.is_success() => Ok(response),
+        status => Err(RepositoryError::malformed(what, format!("{place} answered {status}"))),
+    }
+}
