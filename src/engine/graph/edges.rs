@@ -33,7 +33,7 @@ impl<'a> Names<'a> {
         for (path, text, expression, inside) in draft.depending() {
             let extra = if inside { iterators.as_slice() } else { &[] };
             if !inside && path.contains(".forEach[") {
-                self.independent(draft, &iterators, (&path, text, expression), findings);
+                independent(draft, &iterators, (&path, text, expression), findings);
             }
             self.check(&path, text, expression, extra, findings);
             for name in used(expression) {
@@ -48,19 +48,6 @@ impl<'a> Names<'a> {
             }
         }
         found.into_iter().collect()
-    }
-
-    fn independent(&self, draft: &Draft, iterators: &[&str], entry: (&str, &Text, &Expression), findings: &mut Findings<'_>) {
-        let (path, text, expression) = entry;
-        let others: Vec<&str> = used(expression).filter(|name| iterators.contains(name)).collect();
-        if let Some(first) = others.first() {
-            let message = format!(
-                "node {:?}: forEach iterator cannot reference other iterators [{}] - forEach iterators are independent (cartesian product)",
-                draft.id,
-                others.join(" ")
-            );
-            findings.expression(path, text, offset(expression, first), message, None);
-        }
     }
 
     /// Reports names and functions that do not exist. `extra` are names known besides the nodes and `schema`.
@@ -124,6 +111,20 @@ impl<'a> Names<'a> {
             let hint = Some("start plinth with --feature-gates CELOmitFunction=true".to_owned());
             findings.expression(path, text, 0, "omit() requires the CELOmitFunction feature gate to be enabled", hint);
         }
+    }
+}
+
+/// Reports an iterator that reads another one.
+fn independent(draft: &Draft, iterators: &[&str], entry: (&str, &Text, &Expression), findings: &mut Findings<'_>) {
+    let (path, text, expression) = entry;
+    let others: Vec<&str> = used(expression).filter(|name| iterators.contains(name)).collect();
+    if let Some(first) = others.first() {
+        let message = format!(
+            "node {:?}: forEach iterator cannot reference other iterators [{}] - forEach iterators are independent (cartesian product)",
+            draft.id,
+            others.join(" ")
+        );
+        findings.expression(path, text, offset(expression, first), message, None);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{
     graph::Compiled,
-    schema::SchemaMap,
-    testing::{compiled, core, data, definition, delivery, graph},
+    schema::{SchemaMap, crd},
+    testing::{compiled, core, data, definition, delivery, graph, kinds_of},
 };
 
 /// The texts of the definitions in seed 004.
@@ -68,4 +68,27 @@ fn the_distributions_definition_waits_for_the_kinds_of_the_others() {
     );
     assert_eq!(graph.order(), ["ocmrepo", "openmcpoperator", "clusterprovider", "platformservicegateway", "platformservicedns"]);
     assert_eq!(crate::graph::kinds(&definition(&texts[1]).unwrap().spec).len(), 4);
+}
+
+/// The project's own distribution: its definitions compile as the kinds of each other, and then those of the operator, appear.
+#[test]
+fn the_sample_distribution_compiles_kind_by_kind() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../distributions/open-control-plane-kind/rgds");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let texts: Vec<String> = files.collect();
+    let mut served = schemas();
+    let rounds = |served: &mut SchemaMap| {
+        for _ in 0..texts.len() {
+            for text in &texts {
+                served.extend(crd::kinds(&graph(text, served).crd).unwrap());
+            }
+        }
+        texts.iter().filter(|text| !compiled(text, served).missing().is_empty()).count()
+    };
+    let deferred = rounds(&mut served);
+    assert!((1..texts.len()).contains(&deferred), "{deferred} of {} wait for the operator's kinds", texts.len());
+    for file in std::fs::read_dir(data("openmcp/crds/history/v0.19.1")).unwrap() {
+        served.extend(kinds_of(&file.unwrap().path()));
+    }
+    assert_eq!(rounds(&mut served), 0);
 }
