@@ -108,13 +108,11 @@ impl Values {
         let root = path.split(['.', '[', '?']).next().unwrap_or_default();
         let mut read = expression.references().identifiers.keys().filter(|name| self.growing.contains(*name));
         let node = if self.growing.contains(root) { Some(root) } else { read.next().map(String::as_str) };
-        match node.filter(|_| root != "schema") {
-            Some(node) => Trouble::Pending { node: node.to_owned(), path },
-            None => {
-                let field = path.strip_prefix("schema.").unwrap_or(&path);
-                Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
-            }
+        if let Some(node) = node.filter(|_| root != "schema") {
+            return Trouble::Pending { node: node.to_owned(), path };
         }
+        let field = path.strip_prefix("schema.").unwrap_or(&path);
+        Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
     }
 
     /// Whether all conditions hold; `Err` carries the first that cannot be told, `Ok(Some)` the first that does not hold.
