@@ -240,6 +240,8 @@ pub enum SkipReason {
     Unchanged,
     /// `includeWhen` says no.
     NotIncluded,
+    /// It was to be deleted and is gone already.
+    Gone,
     /// Another tool owns it, and nobody asked to take it over.
     Foreign {
         /// The owner: a field manager or a label's value.

@@ -8,6 +8,7 @@
 
 pub mod duration;
 pub mod event;
+pub mod feed;
 pub mod health;
 pub mod journal;
 pub mod log;
@@ -20,10 +21,11 @@ pub mod state;
 pub mod subject;
 
 pub use event::{Cause, CheckVerdict, Event, EventKind, LongWait, SkipReason, Verb};
+pub use feed::Feed;
 pub use health::Health;
 pub use log::Log;
 pub use outcome::Outcome;
 pub use plan::{Action, Change, Deferred, Plan, Stage};
-pub use ports::{Journal, Observer, Recorder, Sighting, Sink};
+pub use ports::{Journal, Observer, Recorder, Seen, Sighting, Sink};
 pub use state::{Applied, RunState, SubjectState, Summary};
 pub use subject::{CheckId, ClusterIdentity, RunId, StageId, Subject};

@@ -36,7 +36,9 @@ impl Log {
         sinks: Vec<Arc<dyn Sink>>,
     ) -> Result<Self, JournalError> {
         let state = RunState::replay(&journal.load()?.events);
-        Ok(Self { journal, clock, sinks, run, inner: Mutex::new(Inner { next: 1, state, failure: None }) })
+        // An id that is in the journal already goes on counting: no number comes twice.
+        let next = if state.run.as_ref() == Some(&run) { state.seq + 1 } else { 1 };
+        Ok(Self { journal, clock, sinks, run, inner: Mutex::new(Inner { next, state, failure: None }) })
     }
 
     /// The state so far.

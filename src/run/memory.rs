@@ -18,7 +18,7 @@ use plinth_engine::ports::{Answer, Clock};
 use crate::{
     event::{Event, EventKind},
     journal::Replay,
-    ports::{Journal, JournalError, Observer, Recorder, Sighting, Sink},
+    ports::{Journal, JournalError, Observer, Recorder, Seen, Sighting, Sink},
 };
 
 /// A panic elsewhere does not make a vector of events wrong.
@@ -120,7 +120,7 @@ impl ScriptedObserver {
 }
 
 impl Observer for ScriptedObserver {
-    fn next(&self) -> Answer<'_, Option<Sighting>> {
+    fn next(&self) -> Answer<'_, Option<Seen>> {
         Box::pin(async move {
             // Taken only after the delay: a caller that gives up in between loses nothing.
             let Some(delay) = lock(&self.script).front().map(|(delay, _)| *delay) else {
@@ -129,7 +129,7 @@ impl Observer for ScriptedObserver {
             if !delay.is_zero() {
                 self.clock.sleep(delay).await;
             }
-            lock(&self.script).pop_front().map(|(_, sighting)| sighting)
+            lock(&self.script).pop_front().map(|(_, sighting)| Seen::Sighting(sighting))
         })
     }
 }

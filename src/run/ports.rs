@@ -36,10 +36,19 @@ pub trait Sink: Send + Sync {
 /// Sees objects change: reads first, then watches (ux.md lesson 3).
 pub trait Observer: Send + Sync {
     /// The next change of any object of the platform; what exists already comes first. `None` where nothing will come any more.
-    fn next(&self) -> Answer<'_, Option<Sighting>>;
+    fn next(&self) -> Answer<'_, Option<Seen>>;
 }
 
-/// What an observer saw.
+/// What an observer answers with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// Something was recorded in the run's own log: whoever follows looks at the state. What a loop in this process gives.
+    Recorded,
+    /// Something that the log does not have yet. What a watch gives.
+    Sighting(Sighting),
+}
+
+/// The verdict on one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
     /// The object.

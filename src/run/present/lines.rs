@@ -195,6 +195,7 @@ pub fn skipped(reason: &SkipReason) -> String {
         }
         SkipReason::Unchanged => "already as wanted".to_owned(),
         SkipReason::NotIncluded => "includeWhen says no".to_owned(),
+        SkipReason::Gone => "already gone".to_owned(),
         SkipReason::Foreign { owner } => owner.clone(),
     }
 }

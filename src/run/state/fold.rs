@@ -14,10 +14,12 @@ use crate::{
 impl RunState {
     /// Takes one event. One that was taken already (same run, number not higher) changes nothing, so that a stream may repeat.
     pub fn fold(&mut self, event: &Event) {
-        if self.run.as_ref() != Some(&event.run) {
-            self.begin(&event.run, event.at);
-        } else if event.seq <= self.seq {
+        let same_run = self.run.as_ref() == Some(&event.run);
+        if same_run && event.seq <= self.seq {
             return;
+        }
+        if !same_run || matches!(event.kind, EventKind::RunStarted { .. }) {
+            self.begin(&event.run, event.at);
         }
         self.seq = event.seq;
         self.now = Some(event.at);
@@ -111,6 +113,10 @@ impl RunState {
                 known.reason.clone_from(reason);
                 known.message.clone_from(message);
                 known.causes.clone_from(causes);
+                if *health == Health::Current {
+                    // What is ready waits for nothing.
+                    known.missing.clear();
+                }
                 if *health == Health::NotFound {
                     self.applied.remove(&subject.key);
                 }
