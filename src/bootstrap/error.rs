@@ -26,6 +26,9 @@ pub enum Error {
     /// The channel has nothing that could be brought up.
     #[error("{0} holds no ResourceGraphDefinition, so there is no distribution to bring up")]
     NoDistribution(String),
+    /// Every definition's kind is made by another one.
+    #[error("no definition is the top-level one, each of these kinds is made by another: {}", .0.join(", "))]
+    Circular(Vec<String>),
     /// Several answers are possible.
     #[error("{question}; choose one of: {}", .choices.join(", "))]
     Choice {
@@ -141,6 +144,7 @@ impl Error {
             Self::Journal(_) => Outcome::Failed,
             Self::Document { .. }
             | Self::NoDistribution(_)
+            | Self::Circular(_)
             | Self::Choice { .. }
             | Self::UnknownDistribution { .. }
             | Self::Values { .. }

@@ -9,11 +9,18 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod compare;
 pub mod content;
 pub mod digest;
+pub mod distribution;
 pub mod error;
 pub mod ports;
+pub mod settings;
+pub mod values;
+pub mod wanted;
 
 pub use content::{Content, RgdText};
+pub use distribution::{Choice, Distribution, Rgd};
 pub use error::Error;
 pub use ports::{Access, Approval, Approver, Loop, Permission, Ports, Schemas};
+pub use settings::Settings;

@@ -1,0 +1,103 @@
+//! What is wanted held against what is there: does an apply change anything?
+
+use plinth_engine::yaml::{element, field};
+use serde_json::Value;
+
+/// How many differing fields are named.
+const NAMED: usize = 20;
+
+/// Paths of fields that `wanted` sets and `live` does not have so; empty where an apply would change nothing. Never values.
+///
+/// Fields that only `live` has belong to the server or to others. Lists are compared element by element, because servers fill
+/// in defaults inside elements too.
+pub fn differences(wanted: &Value, live: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare(wanted, live, "", &mut found);
+    found
+}
+
+fn compare(wanted: &Value, live: &Value, path: &str, found: &mut Vec<String>) {
+    if found.len() >= NAMED {
+        return;
+    }
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => {
+            for (name, value) in wanted {
+                compare(value, live.get(name).unwrap_or(&Value::Null), &field(path, name), found);
+            }
+        }
+        (Value::Array(wanted), Value::Array(live)) if wanted.len() == live.len() => {
+            for (index, (value, live)) in wanted.iter().zip(live).enumerate() {
+                compare(value, live, &element(path, index), found);
+            }
+        }
+        // An empty object or list and an absent one are the same to a server.
+        (Value::Object(map), Value::Null) if map.is_empty() => {}
+        (Value::Array(list), Value::Null) if list.is_empty() => {}
+        (Value::Object(map), Value::Null) => {
+            for (name, value) in map {
+                compare(value, &Value::Null, &field(path, name), found);
+            }
+        }
+        (wanted, live) if wanted == live => {}
+        _ => found.push(path.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_wanted_counts() {
+        let live = json!({"a": 1, "b": {"c": [{"x": 1, "default": true}], "d": "e"}, "status": {"f": 1}});
+        for same in [json!({}), json!({"a": 1}), json!({"b": {"c": [{"x": 1}]}}), json!({"n": null, "m": {}, "l": []})] {
+            assert_eq!(differences(&same, &live), [""; 0], "{same}");
+        }
+        let cases = [
+            (json!({"a": 2}), "a"),
+            (json!({"a": "1"}), "a"),
+            (json!({"b": {"c": []}}), "b.c"),
+            (json!({"b": {"c": [{"x": 2}]}}), "b.c[0].x"),
+            (json!({"b": {"c": [{"x": 1}, {"x": 2}]}}), "b.c"),
+            (json!({"m": {"n": 1}}), "m.n"),
+            (json!({"m": {"n.o": 1}}), "m[\"n.o\"]"),
+        ];
+        for (wanted, path) in cases {
+            assert_eq!(differences(&wanted, &live), [path], "{wanted}");
+        }
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-c]{0,3}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-d]", inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_differs_from_itself(value in json_value()) {
+            prop_assert!(differences(&value, &value).is_empty());
+        }
+
+        #[test]
+        fn values_never_show(wanted in json_value(), live in json_value()) {
+            let secret = json!({"f": "hunter2", "g": wanted});
+            for path in differences(&secret, &live) {
+                prop_assert!(!path.contains("hunter2"));
+            }
+        }
+    }
+}

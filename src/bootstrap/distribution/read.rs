@@ -1,0 +1,118 @@
+//! Reading the documents of a distribution.
+
+use std::collections::BTreeSet;
+
+use plinth_api::{GroupKind, Object, lock::LockedRef, rgd};
+use plinth_engine::{
+    Diagnostic,
+    graph::Definition,
+    yaml::{self, Document},
+};
+use serde_json::{Value, json};
+
+use super::{Rgd, made_kinds};
+use crate::{
+    content::{Content, RgdText},
+    error::Error,
+};
+
+/// What one resource's definitions define and make, read without judging them: enough to find the top-level one.
+pub(super) struct Outline<'a> {
+    pub(super) component: &'a LockedRef,
+    pub(super) defines: BTreeSet<GroupKind>,
+    pub(super) makes: BTreeSet<GroupKind>,
+    /// The text is wrong. It counts as top-level, so that its mistakes come out instead of "nothing found".
+    pub(super) is_unreadable: bool,
+}
+
+/// Outlines of all definition resources. A definition that makes its own kind does not hide itself.
+pub(super) fn outlines(content: &Content) -> Vec<Outline<'_>> {
+    content.rgds.iter().map(outline).collect()
+}
+
+fn outline(text: &RgdText) -> Outline<'_> {
+    let read = definitions(text);
+    let mut outline =
+        Outline { component: &text.component, defines: BTreeSet::new(), makes: BTreeSet::new(), is_unreadable: read.is_err() };
+    for (definition, _) in read.unwrap_or_default() {
+        let schema = &definition.spec.schema;
+        let own = GroupKind { group: schema.group.clone(), kind: schema.kind.clone() };
+        outline.makes.extend(made_kinds(&definition.spec).iter().map(|gvk| gvk.group_kind()).filter(|kind| *kind != own));
+        outline.defines.insert(own);
+    }
+    outline
+}
+
+/// All definitions of the component versions that `wanted` says, with all findings of the first resource that is wrong.
+pub(super) fn rgds(content: &Content, wanted: impl Fn(&LockedRef) -> bool) -> Result<Vec<Rgd>, Error> {
+    let mut rgds = Vec::new();
+    for text in content.rgds.iter().filter(|text| wanted(&text.component)) {
+        let document =
+            |findings| Error::Document { component: text.component.clone(), resource: text.resource.clone(), findings };
+        for (definition, object) in definitions(text).map_err(document)? {
+            let (component, resource) = (text.component.clone(), text.resource.clone());
+            rgds.push(Rgd { component, resource, object, definition });
+        }
+    }
+    Ok(rgds)
+}
+
+/// The definitions of one resource; at least one.
+fn definitions(text: &RgdText) -> Result<Vec<(Definition, Object)>, Vec<Diagnostic>> {
+    let documents = yaml::documents(&text.text).map_err(|finding| vec![finding])?;
+    let mut findings = Vec::new();
+    let mut read = Vec::new();
+    for document in &documents {
+        match definition(document, &text.text) {
+            Ok(pair) => read.push(pair),
+            Err(more) => findings.extend(more),
+        }
+    }
+    if findings.is_empty() && read.is_empty() {
+        findings.push(Diagnostic::error("", format!("holds no {}", rgd::KIND)));
+    }
+    if findings.is_empty() { Ok(read) } else { Err(findings) }
+}
+
+fn definition(document: &Document, text: &str) -> Result<(Definition, Object), Vec<Diagnostic>> {
+    let definition = Definition::from_document(document, text)?;
+    let object = Object::from_value(document.value.clone());
+    Ok((definition, object.expect("a document that is a definition is a mapping")))
+}
+
+/// The instance that a distribution ships, or a bare one.
+pub(super) fn instance(content: &Content, component: &LockedRef, root: &Rgd) -> Result<Object, Error> {
+    let gvk = root.defines();
+    let Some((_, text)) = content.instances.iter().find(|(owner, _)| owner == component) else {
+        let bare = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": {"name": "default"}, "spec": {}});
+        return Ok(Object::from_value(bare).expect("a JSON object was just written"));
+    };
+    let refuse = |findings| Error::Document { component: component.clone(), resource: "instance".into(), findings };
+    let documents = yaml::documents(text).map_err(|finding| refuse(vec![finding]))?;
+    let [document] = documents.as_slice() else {
+        let finding = Diagnostic::error("", format!("must be one document, and holds {}", documents.len()));
+        return Err(refuse(vec![finding]));
+    };
+    checked_instance(document, &gvk).map_err(|mut finding| {
+        document.locations.locate(std::slice::from_mut(&mut finding));
+        refuse(vec![finding])
+    })
+}
+
+fn checked_instance(document: &Document, gvk: &plinth_api::GroupVersionKind) -> Result<Object, Diagnostic> {
+    let Some(object) = Object::from_value(document.value.clone()) else {
+        return Err(Diagnostic::error("", "must be a mapping"));
+    };
+    if object.gvk().as_ref() != Some(gvk) {
+        let found = object.gvk().map_or_else(|| "nothing".to_owned(), |found| found.to_string());
+        let message = format!("must be a {gvk}, the kind of the top-level definition, and is {found}");
+        return Err(Diagnostic::error("kind", message));
+    }
+    if object.name().is_empty() {
+        return Err(Diagnostic::error("metadata.name", "a name is required"));
+    }
+    if !matches!(object.spec(), Value::Object(_) | Value::Null) {
+        return Err(Diagnostic::error("spec", "must be a mapping"));
+    }
+    Ok(object)
+}

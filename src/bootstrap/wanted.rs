@@ -1,0 +1,118 @@
+//! The objects that the run itself writes; everything below them is the loop's.
+
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery};
+use plinth_engine::naming;
+use serde_json::{Value, json};
+
+use crate::{digest, distribution::Distribution, error::Error, settings::Settings, values};
+
+/// One object that the run writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Where and what.
+    pub key: ObjectKey,
+    /// The fields that are set.
+    pub object: Object,
+    /// Digest of `object`.
+    pub digest: String,
+    /// Which step of the run writes it.
+    pub step: Step,
+}
+
+/// The steps of the run itself, in their order: each needs what the one before brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// CRDs of definitions and delivery, and the namespace.
+    Foundation,
+    /// The Repository and the definitions.
+    Definitions,
+    /// The top-level instance.
+    Instance,
+}
+
+/// All objects that the run writes, in order.
+pub fn assemble(distribution: &Distribution, settings: &Settings) -> Result<Vec<Wanted>, Error> {
+    let instance = instance(distribution, settings);
+    let namespace = namespace(distribution, settings);
+    let mut wanted: Vec<Wanted> = settings.definitions.iter().map(|crd| made(crd.clone(), Step::Foundation, settings)).collect();
+    if namespace != "default" {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        wanted.push(made(object_of(object), Step::Foundation, settings));
+    }
+    if let Some(repository) = repository(&instance, &namespace, settings)? {
+        wanted.push(made(repository, Step::Definitions, settings));
+    }
+    for rgd in &distribution.rgds {
+        wanted.push(made(without_status(rgd.object.clone()), Step::Definitions, settings));
+    }
+    wanted.push(made(instance, Step::Instance, settings));
+    Ok(wanted)
+}
+
+/// The top-level instance with values and namespace.
+pub fn instance(distribution: &Distribution, settings: &Settings) -> Object {
+    let mut instance = without_status(distribution.instance.clone());
+    values::merge(&mut instance, &settings.values);
+    if distribution.root().definition.spec.schema.scope == plinth_api::rgd::Scope::Namespaced {
+        instance.metadata_mut().insert("namespace".into(), namespace(distribution, settings).into());
+    } else {
+        instance.metadata_mut().remove("namespace");
+    }
+    instance
+}
+
+/// `-n`, else the namespace of the distribution's instance, else `default` (contracts 9).
+pub fn namespace(distribution: &Distribution, settings: &Settings) -> String {
+    settings.namespace.as_deref().or_else(|| distribution.instance.namespace()).unwrap_or("default").to_owned()
+}
+
+/// The Repository that the instance's `spec.ocmRepoName` names, with the source that the channel really came from (contracts 5).
+fn repository(instance: &Object, namespace: &str, settings: &Settings) -> Result<Option<Object>, Error> {
+    let Some(name) = instance.at(&["spec", "ocmRepoName"]).and_then(Value::as_str) else { return Ok(None) };
+    let Some(specification) = &settings.repository else {
+        let text = format!("the instance asks for Repository {name}, but the source has no repository that a cluster could read");
+        return Err(Error::Unusable(text));
+    };
+    let object = json!({
+        "apiVersion": format!("{}/{}", delivery::GROUP, delivery::VERSION),
+        "kind": "Repository",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"repositorySpec": specification, "interval": "1m"},
+    });
+    Ok(Some(object_of(object)))
+}
+
+fn made(mut object: Object, step: Step, settings: &Settings) -> Wanted {
+    label(&mut object, &settings.platform);
+    let key = object.key(&ClusterKey::host()).expect("every object that is assembled here has a type");
+    let digest = digest::of(&Value::Object(object.0.clone()));
+    Wanted { key, object, digest, step }
+}
+
+/// Marks an object as this platform's: `down` finds it by that.
+fn label(object: &mut Object, platform: &str) {
+    let labels = object.metadata_mut().entry("labels").or_insert_with(|| json!({}));
+    if !labels.is_object() {
+        *labels = json!({});
+    }
+    labels[naming::keys::PLATFORM] = naming::label_value(platform).into();
+}
+
+fn without_status(mut object: Object) -> Object {
+    object.0.remove("status");
+    object
+}
+
+fn object_of(value: Value) -> Object {
+    Object::from_value(value).expect("a JSON object was just written")
+}
+
+/// The type of CustomResourceDefinitions.
+pub fn crd_kind() -> GroupVersionKind {
+    GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+}
+
+/// The type of Namespaces.
+pub fn namespace_kind() -> GroupVersionKind {
+    GroupVersionKind::new("", "v1", "Namespace")
+}
