@@ -14,13 +14,23 @@ pub mod content;
 pub mod digest;
 pub mod distribution;
 pub mod error;
+pub mod memory;
+pub mod plan;
 pub mod ports;
+pub mod preflight;
+pub mod removal;
+pub mod runner;
 pub mod settings;
+#[cfg(test)]
+mod testing;
 pub mod values;
 pub mod wanted;
+mod write;
 
 pub use content::{Content, RgdText};
 pub use distribution::{Choice, Distribution, Rgd};
 pub use error::Error;
+pub use plan::Planned;
 pub use ports::{Access, Approval, Approver, Loop, Permission, Ports, Schemas};
+pub use runner::Request;
 pub use settings::Settings;

@@ -14,10 +14,6 @@ pub mod instance;
 pub mod live;
 pub mod rgd;
 mod start;
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod twin;
 pub mod world;
 
 pub use start::{Handle, Options, start};

@@ -19,6 +19,3 @@ pub mod resource;
 pub mod sources;
 
 pub use reconcile::{Delivery, Kind, ROLE};
-
-#[cfg(test)]
-mod tests;

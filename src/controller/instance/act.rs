@@ -93,17 +93,13 @@ impl Round<'_> {
         let (world, memory) = (self.world, &mut *self.memory);
         let known: Vec<_> = objects.into_iter().map(|key| (key, memory.newest(key, world.index.look(key)))).collect();
         let answers = join_all(known.into_iter().map(|(key, known)| async move {
-            let is_asked = known == Known::Ask;
             let answer = match known {
                 Known::Is(object) => Ok(object),
                 Known::Ask => world.reader.get(key).await,
             };
-            (key, is_asked, answer)
+            (key, answer)
         }));
-        for (key, is_asked, answer) in answers.await {
-            if let (true, Ok(answer)) = (is_asked, &answer) {
-                self.memory.asked(key, answer.as_ref());
-            }
+        for (key, answer) in answers.await {
             self.take_object(key, answer);
         }
     }

@@ -74,26 +74,17 @@ pub(super) enum Known {
 impl Memory {
     /// Puts the index' word and our own newest knowledge together.
     pub(super) fn newest(&mut self, key: &ObjectKey, look: Look) -> Known {
-        match (look, self.recent.get(key)) {
+        let known = match (look, self.recent.get(key)) {
             (Look::Present(seen), Some(recent)) if version(recent) > version(&seen) => {
-                Known::Is(Some(self.marked(recent.clone())))
+                return Known::Is(Some(self.marked(recent.clone())));
             }
-            (Look::Present(seen), _) => {
-                self.recent.remove(key);
-                Known::Is(Some(self.marked(seen.as_ref().clone())))
-            }
+            (Look::Present(seen), _) => Known::Is(Some(self.marked(seen.as_ref().clone()))),
             // Just created and not seen yet, or gone since: only the server knows.
             (Look::Absent, Some(_)) | (Look::Unwatched | Look::Unknown, _) => Known::Ask,
             (Look::Absent, None) => Known::Is(None),
-        }
-    }
-
-    /// The server's answer to a question: as good as a write's.
-    pub(super) fn asked(&mut self, key: &ObjectKey, answer: Option<&Object>) {
-        match answer {
-            Some(object) => drop(self.recent.insert(key.clone(), object.clone())),
-            None => drop(self.recent.remove(key)),
-        }
+        };
+        self.recent.remove(key);
+        known
     }
 
     /// An object whose deletion we asked for is terminating, whatever the index still says.
@@ -267,8 +258,6 @@ mod tests {
         assert_eq!(memory.newest(&key(), Look::Unwatched), Known::Ask);
         memory.wrote(&key(), &at_version("12"));
         assert_eq!(memory.newest(&key(), Look::Absent), Known::Ask);
-        assert_eq!(memory.newest(&key(), Look::Absent), Known::Ask, "until the server has answered");
-        memory.asked(&key(), None);
         assert_eq!(memory.newest(&key(), Look::Absent), Known::Is(None));
     }
 

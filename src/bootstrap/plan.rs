@@ -1,0 +1,133 @@
+//! From a distribution and a cluster to a plan: what will be written, in which order, and what has to wait.
+//!
+//! Planning reads and never writes. The stages follow from the graphs: the run's own steps first (each needs what the one
+//! before brought), then the levels of the graphs, then what waits for kinds that are not served yet.
+
+mod compile;
+mod expand;
+mod live;
+mod lock;
+mod permissions;
+mod stages;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use plinth_api::{GroupVersionKind, ObjectKey};
+use plinth_engine::{graph, schema::SchemaSource};
+use plinth_run::{Deferred, Plan};
+
+use crate::{
+    content::Content,
+    digest,
+    distribution::Distribution,
+    error::Error,
+    ports::{Permission, Ports},
+    settings::Settings,
+    values,
+    wanted::{self, Wanted},
+};
+
+pub use compile::Built;
+pub use expand::Place;
+pub(crate) use live::standing;
+pub use live::{Found, Standing};
+
+/// A plan with everything that carrying it out needs.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// What people see, what the journal holds, what is saved.
+    pub plan: Plan,
+    /// The objects that the run writes, in order.
+    pub wanted: Vec<Wanted>,
+    /// The top-level instance.
+    pub instance: ObjectKey,
+    /// The compiled definitions, each after those whose kinds it makes.
+    pub built: Vec<Built>,
+    /// What our identity must be allowed to do.
+    pub permissions: BTreeSet<Permission>,
+    /// Remarks for people, such as a Component that can be resolved only during the run.
+    pub remarks: Vec<String>,
+}
+
+/// The part of planning that needs no cluster but its schemas.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The objects that the run writes, in order.
+    pub wanted: Vec<Wanted>,
+    /// The compiled definitions.
+    pub built: Vec<Built>,
+    /// Everything that the loop will write, as far as it is known, in graph order.
+    pub places: Vec<Place>,
+    /// What waits for kinds.
+    pub deferred: Vec<Deferred>,
+    /// What our identity must be allowed to do.
+    pub permissions: BTreeSet<Permission>,
+    /// Remarks for people.
+    pub remarks: Vec<String>,
+    /// Digest over lock, values and settings.
+    pub inputs: String,
+}
+
+/// The kinds whose schemas drafting a plan looks up.
+pub fn kinds(distribution: &Distribution, settings: &Settings) -> Vec<GroupVersionKind> {
+    let mentioned = distribution.rgds.iter().flat_map(|rgd| graph::kinds(&rgd.definition.spec));
+    let written = settings.definitions.iter().flat_map(|crd| crd.gvk());
+    let known = [wanted::crd_kind(), wanted::namespace_kind()];
+    mentioned.chain(written).chain(known).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Compiles the definitions over what the cluster serves and lays out everything that follows.
+pub fn draft(
+    content: &Content,
+    distribution: &Distribution,
+    settings: &Settings,
+    served: Arc<dyn SchemaSource>,
+) -> Result<Draft, Error> {
+    let wanted = wanted::assemble(distribution, settings)?;
+    let (built, source) = compile::all(distribution, settings, served)?;
+    let instance = wanted::instance(distribution, settings);
+    let root = built.last().expect("a distribution has at least its top-level definition");
+    values::check(&instance, &root.graph)?;
+    let places = expand::all(&instance, &built)?;
+    let remarks = lock::covers(&places, &content.lock)?;
+    Ok(Draft {
+        deferred: expand::deferred(&built, &places),
+        permissions: permissions::needed(&wanted, &places, &built, &source),
+        inputs: inputs(content, settings, &wanted),
+        wanted,
+        built,
+        places,
+        remarks,
+    })
+}
+
+/// Plans against a cluster: reads its schemas and objects, writes nothing.
+pub async fn make(content: &Content, distribution: &Distribution, settings: &Settings, ports: &Ports) -> Result<Planned, Error> {
+    let served = ports.schemas.ensure(&kinds(distribution, settings)).await?;
+    let draft = draft(content, distribution, settings, served)?;
+    let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
+    let cluster = ports.access.identity().await?;
+    let plan = Plan {
+        api_version: format!("{}/{}", plinth_api::platform::GROUP, plinth_api::platform::VERSION),
+        kind: "Plan".into(),
+        platform: settings.platform.clone(),
+        source: settings.source.clone(),
+        distribution: distribution.component.clone(),
+        cluster: Some(cluster),
+        inputs: draft.inputs.clone(),
+        stages: stages::lay_out(&draft, &found),
+        deferred: draft.deferred,
+    };
+    let instance = draft.wanted.last().expect("the instance is always wanted").key.clone();
+    let (wanted, built, permissions, remarks) = (draft.wanted, draft.built, draft.permissions, draft.remarks);
+    Ok(Planned { plan, wanted, instance, built, permissions, remarks })
+}
+
+/// Everything that a plan depends on besides the cluster.
+fn inputs(content: &Content, settings: &Settings, wanted: &[Wanted]) -> String {
+    let digests: Vec<&str> = wanted.iter().map(|wanted| wanted.digest.as_str()).collect();
+    let lock = serde_json::to_value(&content.lock).expect("a lock is made of strings, numbers and lists");
+    digest::of(&serde_json::json!({"lock": lock, "wanted": digests, "takeOver": settings.take_over}))
+}

@@ -1,0 +1,95 @@
+//! What the cluster has of what is wanted.
+
+use std::collections::BTreeMap;
+
+use plinth_api::{Object, ObjectKey};
+use plinth_engine::{
+    naming::keys,
+    ports::{ReadError, Reader},
+};
+use plinth_run::Action;
+use serde_json::Value;
+
+use super::Draft;
+use crate::{
+    compare,
+    error::Error,
+    settings::Settings,
+    wanted::{Step, Wanted},
+};
+
+/// What the cluster has, by object.
+pub type Found = BTreeMap<ObjectKey, Standing>;
+
+/// How a wanted object stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// What applying it will do.
+    pub action: Action,
+    /// What differs, as paths.
+    pub fields: Vec<String>,
+    /// `metadata.resourceVersion` that was compared with.
+    pub resource_version: Option<String>,
+    /// Anything that a reviewer should know.
+    pub note: Option<String>,
+}
+
+/// Reads every object whose name is known and compares.
+pub(super) async fn look(draft: &Draft, settings: &Settings, reader: &dyn Reader) -> Result<Found, Error> {
+    let mut found = Found::new();
+    for wanted in &draft.wanted {
+        let live = read(reader, &wanted.key).await?;
+        found.insert(wanted.key.clone(), standing(wanted, live.as_ref(), settings)?);
+    }
+    for place in draft.places.iter().filter(|place| place.is_named() && place.waits_for.is_empty()) {
+        let live = read(reader, &place.subject.key).await?;
+        found.insert(place.subject.key.clone(), of_child(&place.object, &place.unresolved, live.as_ref()));
+    }
+    Ok(found)
+}
+
+/// One object; a kind that is not served has no objects.
+pub(crate) async fn read(reader: &dyn Reader, key: &ObjectKey) -> Result<Option<Object>, Error> {
+    match reader.get(key).await {
+        Ok(live) => Ok(live),
+        Err(ReadError::NotServed(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How an object stands that the run writes itself. One that somebody else made is not taken without `--take-over`.
+pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settings) -> Result<Standing, Error> {
+    let Some(live) = live else { return Ok(Standing::new(Action::Create, None)) };
+    let ours = wanted.object.label(keys::PLATFORM);
+    let owner = live.label(keys::PLATFORM);
+    let fields = compare::differences(&Value::Object(wanted.object.0.clone()), &Value::Object(live.0.clone()));
+    if owner == ours || settings.take_over {
+        let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
+        return Ok(Standing { fields, ..Standing::new(action, Some(live)) });
+    }
+    let owner = owner.map_or_else(|| "somebody else".to_owned(), |platform| format!("platform {platform}"));
+    // CRDs and the namespace are shared by nature; anything else is only left alone where it already is as wanted.
+    let label = plinth_engine::yaml::field("metadata.labels", keys::PLATFORM);
+    let as_wanted = fields.iter().all(|field| *field == label);
+    if wanted.step == Step::Foundation || as_wanted {
+        let note = Some(format!("belongs to {owner} and is left as it is"));
+        return Ok(Standing { note, ..Standing::new(Action::Skip, Some(live)) });
+    }
+    Err(Error::Foreign { object: wanted.key.to_string(), owner })
+}
+
+/// How a child stands, by the fields that are known.
+fn of_child(object: &Object, unresolved: &[String], live: Option<&Object>) -> Standing {
+    let Some(live) = live else { return Standing::new(Action::Create, None) };
+    let mut fields = compare::differences(&Value::Object(object.0.clone()), &Value::Object(live.0.clone()));
+    fields.retain(|field| !unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));
+    let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
+    Standing { fields, ..Standing::new(action, Some(live)) }
+}
+
+impl Standing {
+    fn new(action: Action, live: Option<&Object>) -> Self {
+        let resource_version = live.and_then(|live| live.resource_version()).map(str::to_owned);
+        Self { action, fields: Vec::new(), resource_version, note: None }
+    }
+}

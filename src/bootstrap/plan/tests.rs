@@ -1,0 +1,229 @@
+use plinth_api::lock::LockedComponent;
+use plinth_run::{Action, Outcome};
+use serde_json::json;
+
+use super::*;
+use crate::testing::{Bench, LATE, component, content, crd, key, object, rgd};
+
+/// Stages as `title: action kind/name, …`.
+fn printed(plan: &Plan) -> Vec<String> {
+    let change =
+        |change: &plinth_run::Change| format!("{} {}/{}", change.action, change.subject.key.gvk.kind, change.subject.key.name);
+    let stage = |stage: &plinth_run::Stage| {
+        let changes: Vec<String> = stage.changes.iter().map(change).collect();
+        format!("{}: {}", stage.title, changes.join(", "))
+    };
+    plan.stages.iter().map(stage).collect()
+}
+
+async fn planned(bench: &Bench) -> Planned {
+    let (outcome, planned) = bench.plan().await;
+    planned.unwrap_or_else(|| panic!("{outcome}: {}", bench.message()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn stages_follow_from_the_graphs_and_what_waits_comes_last() {
+    let bench = Bench::new();
+    let planned = planned(&bench).await;
+    let crds = "create CustomResourceDefinition/";
+    assert_eq!(
+        printed(&planned.plan),
+        [
+            format!(
+                "foundation: {crds}resourcegraphdefinitions.kro.run, {crds}repositories.delivery.ocm.software, \
+                 {crds}components.delivery.ocm.software, {crds}resources.delivery.ocm.software, \
+                 {crds}deployers.delivery.ocm.software"
+            ),
+            "definitions: create Repository/repo, create ResourceGraphDefinition/worker, create ResourceGraphDefinition/late, \
+             create ResourceGraphDefinition/platform"
+                .into(),
+            "instance: create Platform/default".into(),
+            "Worker, Late: create Worker/worker, create Late/late".into(),
+            "2 ConfigMap: create ConfigMap/worker-config, create ConfigMap/late-note".into(),
+            "Deployment: create Deployment/operator".into(),
+            "deferred: Thing: defer Thing/thing".into(),
+        ]
+    );
+    let [deferred] = planned.plan.deferred.as_slice() else { panic!("{:?}", planned.plan.deferred) };
+    assert_eq!((deferred.subject.key.name.as_str(), deferred.node.as_str()), ("late", "thing"));
+    assert_eq!(deferred.missing[0].to_string(), "Thing.late.example/v1");
+    assert_eq!(deferred.expected_from.as_deref(), Some("Deployment.apps/default/operator"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_writes_nothing_and_tells_whether_there_are_changes() {
+    let bench = Bench::new();
+    assert_eq!(bench.plan().await.0, Outcome::Changes);
+    assert!(bench.cluster.writes().is_empty() && bench.cluster.objects().is_empty());
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    let (writes, objects) = (bench.cluster.writes(), bench.cluster.objects());
+    let (outcome, planned) = bench.plan().await;
+    assert_eq!(outcome, Outcome::Done);
+    assert_eq!((bench.cluster.writes(), bench.cluster.objects()), (writes, objects));
+    let plan = planned.unwrap().plan;
+    assert!(plan.changes().all(|change| change.action == Action::Unchanged), "{:#?}", printed(&plan));
+    assert!(plan.deferred.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_names_its_fields_and_never_its_values() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.up().await, Outcome::Done);
+    bench.settings.values = json!({"size": 7654}).as_object().unwrap().clone();
+    let plan = planned(&bench).await.plan;
+    let changed: Vec<_> = plan.changes().filter(|change| change.action == Action::Configure).collect();
+    let fields: Vec<(&str, &[String])> = changed.iter().map(|c| (c.subject.key.gvk.kind.as_str(), &c.fields[..])).collect();
+    assert_eq!(
+        fields,
+        [
+            ("Platform", &["spec.size".to_owned()][..]),
+            ("Worker", &["spec.size".to_owned()][..]),
+            ("ConfigMap", &["data.size".to_owned()][..])
+        ]
+    );
+    assert!(!serde_json::to_string(&plan).unwrap().contains("7654"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_that_do_not_fit_are_refused() {
+    for (values, expect) in
+        [(json!({"sizze": 1}), "sizze"), (json!({"size": "big"}), "size"), (json!({"size": {"a": 1}}), "size")]
+    {
+        let mut bench = Bench::new();
+        bench.settings.values = values.as_object().unwrap().clone();
+        assert_eq!(bench.up().await, Outcome::Refused);
+        assert!(bench.message().contains(expect) && bench.message().contains("do not fit"), "{}", bench.message());
+        assert!(bench.cluster.writes().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn graphs_that_do_not_compile_are_refused_with_their_place() {
+    let cases = [
+        ("${config.metadata.name}", "${config.metadata.name +}", ""),
+        ("${config.metadata.name}", "${nothing.metadata.name}", "nothing"),
+        ("name: worker-config", "name: ${deployment.metadata.name}", "deployment"),
+    ];
+    for (from, to, expect) in cases {
+        let mut bench = Bench::new();
+        let text = crate::testing::WORKER.replace(from, to);
+        assert_ne!(text, crate::testing::WORKER);
+        bench.content.rgds[1].text = text;
+        assert_eq!(bench.up().await, Outcome::Refused);
+        let message = bench.message();
+        assert!(message.contains("rgd of component acme.example/worker:v1.0.0") && message.contains(expect), "{message}");
+        assert!(bench.cluster.writes().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn components_outside_the_lock_are_refused_and_late_ones_are_named() {
+    let template = |component: &str, semver: &str| {
+        LATE.replace("apiVersion: late.example/v1", "apiVersion: delivery.ocm.software/v1alpha1").replace("kind: Thing", "kind: Component").replace(
+            "name: thing\n        spec: {}",
+            &format!(
+                "name: thing\n        spec: {{repositoryRef: {{name: repo}}, component: {component}, semver: '{semver}', interval: 1m}}"
+            ),
+        )
+    };
+    let check = |component: &str, semver: &str| {
+        let mut bench = Bench::new();
+        bench.content.rgds[2].text = template(component, semver);
+        let there = LockedComponent { name: "acme.example/there".into(), version: "v1.2.0".into(), ..LockedComponent::default() };
+        bench.content.lock.components.push(there);
+        bench
+    };
+    for (component, semver) in
+        [("acme.example/gone", "v1.2.0"), ("acme.example/there", "v1.3.0"), ("acme.example/there", ">=2.0.0")]
+    {
+        let bench = check(component, semver);
+        assert_eq!(bench.up().await, Outcome::Refused);
+        let message = bench.message();
+        assert!(message.contains(&format!("node thing of late asks for component {component} {semver}")), "{message}");
+        assert!(bench.cluster.writes().is_empty());
+    }
+    for semver in ["v1.2.0", "1.2.0", ">=1.0.0"] {
+        assert!(planned(&check("acme.example/there", semver)).await.remarks.is_empty());
+    }
+    let late = planned(&check("acme.example/there", "${note.data.version}")).await.remarks;
+    assert!(late[0].contains("Component.delivery.ocm.software/default/thing"), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_made_is_not_taken() {
+    let rgd_key = key("kro.run/v1alpha1", "ResourceGraphDefinition", None, "worker");
+    let foreign = |bench: &Bench| {
+        plinth_api::crds::platform().iter().for_each(|crd| drop(bench.cluster.put(crd)));
+        bench.cluster.put(&object(json!({
+            "apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition",
+            "metadata": {"name": "worker"}, "spec": {"schema": {"kind": "Other"}},
+        })));
+    };
+    let mut bench = Bench::new();
+    foreign(&bench);
+    let before = bench.cluster.objects();
+    assert_eq!(bench.up().await, Outcome::Refused);
+    assert!(bench.message().contains("ResourceGraphDefinition.kro.run/worker belongs to somebody else"), "{}", bench.message());
+    assert_eq!(bench.cluster.objects(), before);
+    bench.settings.take_over = true;
+    let plan = planned(&bench).await.plan;
+    let change = plan.changes().find(|change| change.subject.key == rgd_key).unwrap();
+    assert_eq!(change.action, Action::Configure);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_that_others_serve_are_left_as_they_are() {
+    let bench = Bench::new();
+    let theirs = plinth_api::crds::platform();
+    theirs.iter().for_each(|crd| drop(bench.cluster.put(crd)));
+    let before = bench.cluster.objects();
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    for (key, object) in before {
+        assert_eq!(bench.cluster.objects()[&key], object);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_without_a_repository_that_a_cluster_can_read_is_refused() {
+    let mut bench = Bench::new();
+    bench.settings.repository = None;
+    assert_eq!(bench.up().await, Outcome::Refused);
+    assert!(bench.message().contains("Repository repo"), "{}", bench.message());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_a_graph_brings_as_a_crd_is_expected_from_there() {
+    let mut bench = Bench::new();
+    let crd = serde_json::to_string(&crd("late.example", "Thing")).unwrap();
+    let node = format!("    - id: crd\n      template: {crd}\n");
+    bench.content.rgds[1].text.push_str(&node);
+    let plan = planned(&bench).await.plan;
+    let from = plan.deferred[0].expected_from.as_deref();
+    assert_eq!(from, Some("CustomResourceDefinition.apiextensions.k8s.io/things.late.example"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_reads_a_deferred_node_waits_with_it() {
+    let mut bench = Bench::new();
+    let after = "    - id: after\n      template:\n        apiVersion: v1\n        kind: ConfigMap\n        metadata:\n          \
+                 name: after\n        data:\n          thing: ${thing.metadata.name}\n";
+    bench.content.rgds[2].text.push_str(after);
+    let stages = printed(&planned(&bench).await.plan);
+    assert_eq!(stages[6..], ["deferred: Thing: defer Thing/thing", "deferred: ConfigMap: defer ConfigMap/after"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_and_scope_are_followed() {
+    let mut bench = Bench::new();
+    bench.settings.namespace = Some("team".into());
+    let plan = planned(&bench).await.plan;
+    let namespaces: BTreeSet<Option<&str>> = plan.changes().map(|change| change.subject.key.namespace.as_deref()).collect();
+    assert_eq!(namespaces, BTreeSet::from([None, Some("team")]));
+    assert!(plan.changes().any(|change| change.subject.key == key("v1", "Namespace", None, "team")));
+}
+
+#[test]
+fn a_distribution_of_one_component_needs_no_lock_entry_of_its_own() {
+    let content = content(vec![rgd("late", LATE)]);
+    assert_eq!(crate::distribution::choose(&content, None).unwrap().component, component("late"));
+}

@@ -1,0 +1,125 @@
+//! Checks before the first write. All run; each has an id, an answer, and a hint where it fails.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use plinth_engine::ports::{Clock, ReadError};
+use plinth_run::{CheckVerdict, ClusterIdentity, EventKind, Log, Recorder, duration};
+
+use crate::{
+    error::Error,
+    plan::Planned,
+    ports::{Permission, Ports},
+};
+
+/// The cluster answers.
+pub const REACHABLE: &str = "cluster-reachable";
+/// It is the cluster that the journal (or the plan) was made for.
+pub const IDENTITY: &str = "cluster-identity";
+/// The release lock has all that the graphs ask for, and every definition compiles.
+pub const PLAN: &str = "plan";
+/// Our identity may do what the plan needs.
+pub const PERMISSIONS: &str = "permissions";
+/// After a removal: nothing labelled is left.
+pub const NOTHING_LEFT: &str = "nothing-left";
+
+/// First wait between two attempts to reach the cluster; it doubles.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Longest wait between two attempts.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
+
+/// When a run gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// The run's beginning.
+    pub from: Timestamp,
+    /// Its end.
+    pub at: Timestamp,
+}
+
+impl Deadline {
+    /// `timeout` from now.
+    pub fn after(clock: &dyn Clock, timeout: Duration) -> Self {
+        let from = clock.now();
+        let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
+        Self { from, at: from.checked_add(timeout).unwrap_or(Timestamp::MAX) }
+    }
+
+    /// How much time is left, zero where it has passed.
+    pub fn left(&self, clock: &dyn Clock) -> Duration {
+        Duration::try_from(self.at.duration_since(clock.now())).unwrap_or(Duration::ZERO)
+    }
+
+    /// How long it was all in all, as people read it.
+    pub fn total(&self) -> String {
+        duration::short(self.at.duration_since(self.from))
+    }
+}
+
+/// Asks who the cluster is until it answers or the deadline passes; every attempt that failed is shown with the next one.
+pub async fn reach(ports: &Ports, deadline: Deadline) -> Result<ClusterIdentity, Error> {
+    let clock = Arc::clone(ports.log.clock());
+    let mut wait = FIRST_WAIT;
+    for attempt in 1.. {
+        let message = match ports.access.identity().await {
+            Ok(identity) => {
+                passed(&ports.log, REACHABLE, format!("cluster {identity} answers"));
+                return Ok(identity);
+            }
+            Err(ReadError::Unavailable(message)) => message,
+            Err(error) => return Err(failed(&ports.log, REACHABLE, error.into())),
+        };
+        let left = deadline.left(clock.as_ref());
+        if left.is_zero() {
+            return Err(failed(&ports.log, REACHABLE, Error::Unreachable { waited: deadline.total(), message }));
+        }
+        let next = wait.min(left);
+        let next_in_ms = u64::try_from(next.as_millis()).unwrap_or(u64::MAX);
+        ports.log.record(EventKind::Retry { what: "reach the cluster".into(), message, attempt, next_in_ms });
+        clock.sleep(next).await;
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+    unreachable!("attempts are not counted to the end")
+}
+
+/// Refuses another cluster than the one that the journal holds, or the saved plan.
+pub fn identity(log: &Log, found: &ClusterIdentity, plan: Option<&ClusterIdentity>) -> Result<(), Error> {
+    let journal = log.read(|state| state.cluster.clone());
+    for (whose, expected) in [("journal", journal.as_ref()), ("plan", plan)] {
+        let Some(expected) = expected.filter(|expected| *expected != found) else { continue };
+        let error = Error::OtherCluster { whose, expected: expected.clone(), found: found.clone() };
+        return Err(failed(log, IDENTITY, error));
+    }
+    passed(log, IDENTITY, format!("this is cluster {found}"));
+    Ok(())
+}
+
+/// Asks for every permission that the plan needs; the answer names all that are missing.
+pub async fn permissions(planned: &Planned, ports: &Ports) -> Result<(), Error> {
+    let mut missing: Vec<Permission> = Vec::new();
+    for permission in &planned.permissions {
+        if !ports.access.can_i(permission).await? {
+            missing.push(permission.clone());
+        }
+    }
+    if !missing.is_empty() {
+        return Err(failed(&ports.log, PERMISSIONS, Error::Permissions(missing)));
+    }
+    passed(&ports.log, PERMISSIONS, format!("all {} are there", planned.permissions.len()));
+    Ok(())
+}
+
+/// Records that a check passed.
+pub(crate) fn passed(log: &Log, id: &str, message: String) {
+    log.record(EventKind::CheckFinished { id: id.into(), verdict: CheckVerdict::Passed, message, hint: None });
+}
+
+/// Records that a check failed, and hands the error on.
+pub(crate) fn failed(log: &Log, id: &str, error: Error) -> Error {
+    let (message, hint) = (error.to_string(), error.hint());
+    log.record(EventKind::CheckFinished { id: id.into(), verdict: CheckVerdict::Failed, message, hint });
+    error
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Taking a platform down: instances before definitions, everything in reverse, and a proof that nothing is left.
+//!
+//! What belongs to a platform is found by its label on the cluster, not by a journal, so that it works from any machine.
+
+mod carry;
+mod survey;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use plinth_engine::schema::{Lookup, SchemaSource};
+use plinth_run::{Action, Change, EventKind, Outcome, Plan, Recorder, RunId, Stage, StageId, Subject, Verb, plan::Writer as By};
+
+use crate::{
+    error::Error,
+    ports::{Approval, Approver, Permission, Ports},
+    preflight::{self, Deadline},
+    runner,
+    settings::Settings,
+    write::Writer,
+};
+
+pub use survey::Survey;
+
+/// Removes the platform that `settings` name. Everything that happens is in the log, the outcome too.
+pub async fn down(settings: &Settings, resumed: Option<RunId>, ports: &Ports, approver: &dyn Approver) -> Outcome {
+    let deadline = Deadline::after(ports.log.clock().as_ref(), settings.timeout);
+    ports.log.record(EventKind::RunStarted {
+        verb: Verb::Down,
+        platform: settings.platform.clone(),
+        source: String::new(),
+        cluster: None,
+        resumed,
+    });
+    let result = taken_down(settings, ports, approver, deadline).await;
+    runner::finish(ports, result)
+}
+
+async fn taken_down(settings: &Settings, ports: &Ports, approver: &dyn Approver, deadline: Deadline) -> Result<(), Error> {
+    let found = preflight::reach(ports, deadline).await?;
+    preflight::identity(&ports.log, &found, None)?;
+    let survey = survey::look(&settings.platform, ports.reader.as_ref()).await?;
+    let mut plan = plan(&survey, settings);
+    plan.cluster = Some(found);
+    ports.log.record(EventKind::Planned { plan: plan.clone() });
+    allowed(&survey, ports).await?;
+    match approver.approve(&plan).await {
+        Approval::Declined => return Err(Error::Declined),
+        Approval::Granted(by) => ports.log.record(EventKind::Approved { by }),
+    }
+    let writer = Writer { ports, settings, deadline };
+    let result = carry::out(&survey, &plan, &writer).await;
+    ports.control.stop().await;
+    let kept = result?;
+    carry::prove(&survey, &kept, &writer).await
+}
+
+/// What will be deleted, in which order.
+pub fn plan(survey: &Survey, settings: &Settings) -> Plan {
+    let steps = [
+        ("instances", &survey.instances, "they are gone, and everything below them"),
+        ("definitions", &survey.definitions, "they are gone"),
+        ("generated kinds", &survey.generated, "they are not served any more"),
+        ("foundation", &survey.foundation, "they are gone"),
+    ];
+    let stages = steps.into_iter().filter(|(_, found, _)| !found.is_empty()).zip(1..).map(|((title, found, until), id)| Stage {
+        id: StageId(id),
+        title: title.into(),
+        changes: found.iter().map(change).collect(),
+        until: until.into(),
+    });
+    Plan {
+        api_version: format!("{}/{}", plinth_api::platform::GROUP, plinth_api::platform::VERSION),
+        kind: "Plan".into(),
+        platform: settings.platform.clone(),
+        stages: stages.collect(),
+        ..Plan::default()
+    }
+}
+
+fn change(found: &survey::Found) -> Change {
+    Change {
+        subject: Subject::root(found.key.clone()),
+        action: Action::Delete,
+        by: By::Run,
+        digest: String::new(),
+        resource_version: found.object.resource_version().map(str::to_owned),
+        fields: Vec::new(),
+        note: found.note.clone(),
+    }
+}
+
+/// Asks for the permissions before the first deletion.
+async fn allowed(survey: &Survey, ports: &Ports) -> Result<(), Error> {
+    let kinds: Vec<_> = survey.all().map(|found| found.key.gvk.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+    let served = ports.schemas.ensure(&kinds).await?;
+    let mut missing = Vec::new();
+    for permission in survey.all().filter_map(|found| permission(found, served.as_ref())).collect::<BTreeSet<_>>() {
+        if !ports.access.can_i(&permission).await? {
+            missing.push(permission);
+        }
+    }
+    match missing.is_empty() {
+        true => preflight::passed(&ports.log, preflight::PERMISSIONS, "everything may be deleted".into()),
+        false => return Err(preflight::failed(&ports.log, preflight::PERMISSIONS, Error::Permissions(missing))),
+    }
+    Ok(())
+}
+
+fn permission(found: &survey::Found, served: &dyn SchemaSource) -> Option<Permission> {
+    let Lookup::Served(kind) = served.kind(&found.key.gvk) else { return None };
+    Some(Permission {
+        group: found.key.gvk.group.clone(),
+        resource: kind.plural.clone(),
+        verb: "delete".into(),
+        namespace: found.key.namespace.clone(),
+    })
+}

@@ -1,0 +1,167 @@
+//! What a cluster has of a platform.
+
+use std::collections::BTreeSet;
+
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery, rgd};
+use plinth_engine::{
+    naming::{self, keys},
+    ports::{Query, ReadError, Reader},
+};
+use serde_json::Value;
+
+use crate::{error::Error, wanted};
+
+/// What belongs to a platform, in the order in which it goes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Survey {
+    /// The label selector that marks it.
+    pub selector: String,
+    /// Instances that the run wrote; what is below them the loop removes.
+    pub instances: Vec<Found>,
+    /// Definitions, those that use others first, and Repositories.
+    pub definitions: Vec<Found>,
+    /// CRDs that the definitions brought.
+    pub generated: Vec<Found>,
+    /// CRDs and namespaces that the run wrote.
+    pub foundation: Vec<Found>,
+    /// Kinds that the definitions define.
+    pub kinds: BTreeSet<GroupVersionKind>,
+}
+
+/// One object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Where and what.
+    pub key: ObjectKey,
+    /// As it was seen.
+    pub object: Object,
+    /// What a reviewer should know.
+    pub note: Option<String>,
+}
+
+impl Survey {
+    /// Everything, in order.
+    pub fn all(&self) -> impl Iterator<Item = &Found> {
+        [&self.instances, &self.definitions, &self.generated, &self.foundation].into_iter().flatten()
+    }
+
+    /// Every kind that a labelled object may have.
+    pub fn searched(&self) -> BTreeSet<GroupVersionKind> {
+        self.kinds.iter().cloned().chain(own_kinds()).collect()
+    }
+}
+
+/// The kinds that a run writes whatever the distribution.
+fn own_kinds() -> Vec<GroupVersionKind> {
+    vec![
+        GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND),
+        GroupVersionKind::new(rgd::KROP_GROUP, rgd::VERSION, rgd::KIND),
+        GroupVersionKind::new(delivery::GROUP, delivery::VERSION, "Repository"),
+        wanted::crd_kind(),
+        wanted::namespace_kind(),
+    ]
+}
+
+/// Looks for everything that carries the platform's label, and for what its definitions brought.
+pub(super) async fn look(platform: &str, reader: &dyn Reader) -> Result<Survey, Error> {
+    let selector = format!("{}={}", keys::PLATFORM, naming::label_value(platform));
+    let mut survey = Survey { selector: selector.clone(), ..Survey::default() };
+    for gvk in own_kinds() {
+        let found = list(reader, &gvk, &selector).await?;
+        match gvk.kind.as_str() {
+            "CustomResourceDefinition" => {
+                // One that was marked by an earlier removal that did not get to its end is still a generated one.
+                let (generated, own): (Vec<Found>, Vec<Found>) = found.into_iter().partition(is_generated);
+                survey.generated.extend(generated);
+                survey.foundation.extend(noted(own, "stays where other objects of its kind are left"));
+            }
+            "Namespace" => survey.foundation.extend(noted(found, "with everything that is left in it")),
+            _ => survey.definitions.extend(found),
+        }
+    }
+    survey.definitions = users_first(survey.definitions);
+    survey.kinds = survey.definitions.iter().filter_map(|found| defines(&found.object)).collect();
+    for gvk in survey.kinds.clone() {
+        survey.instances.extend(list(reader, &gvk, &selector).await?);
+    }
+    let names: Vec<String> = survey.definitions.iter().filter(|f| is_definition(&f.object)).map(|f| f.key.name.clone()).collect();
+    for name in names {
+        let generated = format!("{}={}", keys::RGD_NAME, naming::label_value(&name));
+        survey.generated.extend(list(reader, &wanted::crd_kind(), &generated).await?);
+    }
+    survey.generated.sort_by(|a, b| a.key.cmp(&b.key));
+    survey.generated.dedup_by(|a, b| a.key == b.key);
+    Ok(survey)
+}
+
+fn is_generated(found: &Found) -> bool {
+    found.object.label(keys::RGD_NAME).is_some()
+}
+
+fn noted(found: Vec<Found>, note: &str) -> impl Iterator<Item = Found> {
+    found.into_iter().map(move |found| Found { note: Some(note.to_owned()), ..found })
+}
+
+/// All objects of a kind with a label; none where the kind is not served.
+pub(super) async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: &str) -> Result<Vec<Found>, Error> {
+    let query = Query { cluster: ClusterKey::host(), gvk: gvk.clone(), namespace: None, selector: selector.to_owned() };
+    let objects = match reader.list(&query).await {
+        Ok(objects) => objects,
+        Err(ReadError::NotServed(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    // Items of a list may come without their type.
+    let found = |object: Object| {
+        let key = ObjectKey {
+            cluster: ClusterKey::host(),
+            gvk: gvk.clone(),
+            namespace: object.namespace().map(str::to_owned),
+            name: object.name().to_owned(),
+        };
+        Found { key, object, note: None }
+    };
+    Ok(objects.into_iter().map(found).collect())
+}
+
+/// The kind that a definition defines, for guards.
+pub(super) fn defined(object: &Object) -> Option<GroupVersionKind> {
+    if is_definition(object) { defines(object) } else { None }
+}
+
+/// The kind that a CRD stores, in the version that it stores it in.
+pub(super) fn stored(crd: &Object) -> Option<GroupVersionKind> {
+    let text = |path: &[&str]| crd.at(path).and_then(Value::as_str);
+    let versions = crd.at(&["spec", "versions"]).and_then(Value::as_array)?;
+    let stored = versions.iter().find(|version| version["storage"] == true)?;
+    Some(GroupVersionKind::new(text(&["spec", "group"])?, stored["name"].as_str()?, text(&["spec", "names", "kind"])?))
+}
+
+fn is_definition(object: &Object) -> bool {
+    object.at(&["spec", "schema", "kind"]).is_some()
+}
+
+/// The kind that a definition defines.
+fn defines(object: &Object) -> Option<GroupVersionKind> {
+    let text = |name: &str| object.at(&["spec", "schema", name]).and_then(Value::as_str);
+    Some(GroupVersionKind::new(text("group").unwrap_or(rgd::KRO_GROUP), text("apiVersion")?, text("kind")?))
+}
+
+/// Sorts definitions so that each comes before those whose kinds it makes; what defines nothing comes last.
+fn users_first(mut rest: Vec<Found>) -> Vec<Found> {
+    let mut sorted = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let made: BTreeSet<GroupVersionKind> = rest.iter().flat_map(|found| makes(&found.object)).collect();
+        let is_free = |found: &Found| defines(&found.object).is_some_and(|gvk| !made.contains(&gvk));
+        let next = rest.iter().position(is_free);
+        // A circle cannot be; if there is one all the same, it goes in the order of the list.
+        let next = next.or_else(|| rest.iter().position(|found| is_definition(&found.object))).unwrap_or(0);
+        sorted.push(rest.remove(next));
+    }
+    sorted
+}
+
+fn makes(object: &Object) -> Vec<GroupVersionKind> {
+    let resources = object.at(&["spec", "resources"]).and_then(Value::as_array);
+    let templates = resources.into_iter().flatten().filter_map(|resource| resource.get("template").cloned());
+    templates.filter_map(|template| Object::from_value(template)?.gvk()).collect()
+}

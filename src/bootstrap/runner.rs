@@ -1,0 +1,149 @@
+//! Carrying a plan out: write, start the loop, watch until the instance is ready. May be killed anywhere and run again.
+
+mod follow;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use plinth_run::{EventKind, Outcome, Plan, Recorder, RunId, Verb, plan::Writer as By};
+
+use crate::{
+    content::Content,
+    distribution::Distribution,
+    error::Error,
+    plan::{self, Planned},
+    ports::{Approval, Approver, Ports},
+    preflight::{self, Deadline},
+    settings::Settings,
+    write::Writer,
+};
+
+/// What is to be brought up.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The channel.
+    pub content: &'a Content,
+    /// The distribution of it.
+    pub distribution: &'a Distribution,
+    /// What the operator wants.
+    pub settings: &'a Settings,
+    /// A saved plan that has to be carried out exactly.
+    pub saved: Option<&'a Plan>,
+    /// The earlier run in the journal, where this one goes on.
+    pub resumed: Option<RunId>,
+}
+
+/// Brings a platform up. Everything that happens is in the log, the outcome too; errors have been recorded.
+pub async fn up(request: &Request<'_>, ports: &Ports, approver: &dyn Approver) -> Outcome {
+    let deadline = Deadline::after(ports.log.clock().as_ref(), request.settings.timeout);
+    begin(request, ports, Verb::Up);
+    let result = brought_up(request, ports, approver, deadline).await;
+    finish(ports, result)
+}
+
+/// Makes and records a plan; writes nothing. `changes` asks for [`Outcome::Changes`] where the plan has any.
+pub async fn plan(request: &Request<'_>, ports: &Ports, changes: bool) -> (Outcome, Option<Planned>) {
+    let deadline = Deadline::after(ports.log.clock().as_ref(), request.settings.timeout);
+    begin(request, ports, Verb::Plan);
+    match planned(request, ports, deadline).await {
+        Ok(planned) if changes && planned.plan.has_changes() => {
+            ports.log.record(EventKind::RunFinished { outcome: Outcome::Changes, message: String::new(), hint: None });
+            (Outcome::Changes, Some(planned))
+        }
+        Ok(planned) => (finish(ports, Ok(())), Some(planned)),
+        Err(error) => (finish(ports, Err(error)), None),
+    }
+}
+
+fn begin(request: &Request<'_>, ports: &Ports, verb: Verb) {
+    ports.log.record(EventKind::RunStarted {
+        verb,
+        platform: request.settings.platform.clone(),
+        source: request.settings.source.clone(),
+        cluster: None,
+        resumed: request.resumed.clone(),
+    });
+    let lock = &request.content.lock;
+    let components = lock
+        .components
+        .iter()
+        .map(|component| plinth_api::lock::LockedRef { name: component.name.clone(), version: component.version.clone() });
+    ports.log.record(EventKind::Resolved { root: lock.root.clone(), components: components.collect() });
+}
+
+/// Records how it ended.
+pub(crate) fn finish(ports: &Ports, result: Result<(), Error>) -> Outcome {
+    let (outcome, message, hint) = match result {
+        Ok(()) => (Outcome::Done, String::new(), None),
+        Err(error) => (error.outcome(), error.to_string(), error.hint()),
+    };
+    ports.log.record(EventKind::RunFinished { outcome, message, hint });
+    outcome
+}
+
+async fn brought_up(request: &Request<'_>, ports: &Ports, approver: &dyn Approver, deadline: Deadline) -> Result<(), Error> {
+    let planned = planned(request, ports, deadline).await?;
+    preflight::permissions(&planned, ports).await?;
+    match approver.approve(&planned.plan).await {
+        Approval::Declined => return Err(Error::Declined),
+        Approval::Granted(by) => ports.log.record(EventKind::Approved { by }),
+    }
+    let writer = Writer { ports, settings: request.settings, deadline };
+    let result = steps::carry_out(&planned, &writer).await;
+    // In flight or failed, what the loop has begun it ends; nothing is deleted.
+    ports.control.stop().await;
+    result
+}
+
+/// Reaches the cluster, plans, and records the plan with what it defers.
+async fn planned(request: &Request<'_>, ports: &Ports, deadline: Deadline) -> Result<Planned, Error> {
+    let found = preflight::reach(ports, deadline).await?;
+    preflight::identity(&ports.log, &found, request.saved.and_then(|plan| plan.cluster.as_ref()))?;
+    let planned = plan::make(request.content, request.distribution, request.settings, ports)
+        .await
+        .map_err(|error| preflight::failed(&ports.log, preflight::PLAN, error))?;
+    if let Some(saved) = request.saved {
+        fresh(saved, &planned.plan)?;
+    }
+    preflight::passed(&ports.log, preflight::PLAN, summary(&planned.plan));
+    ports.log.record(EventKind::Planned { plan: planned.plan.clone() });
+    for deferred in &planned.plan.deferred {
+        ports.log.record(EventKind::ChangeDeferred {
+            subject: deferred.subject.clone(),
+            missing: deferred.missing.clone(),
+            expected_from: deferred.expected_from.clone(),
+        });
+    }
+    for message in &planned.remarks {
+        ports.log.record(EventKind::Warning { subject: None, reason: "Late".into(), message: message.clone() });
+    }
+    Ok(planned)
+}
+
+fn summary(plan: &Plan) -> String {
+    use plinth_run::Action::{Configure, Create, Defer, Unchanged};
+    let count = |action| plan.count(action);
+    format!(
+        "{} stages: {} to create, {} to configure, {} unchanged, {} deferred",
+        plan.stages.len(),
+        count(Create),
+        count(Configure),
+        count(Unchanged),
+        count(Defer)
+    )
+}
+
+/// A saved plan is carried out exactly or not at all: same inputs, and what the run itself writes has not moved.
+fn fresh(saved: &Plan, now: &Plan) -> Result<(), Error> {
+    if saved.inputs != now.inputs {
+        return Err(Error::Stale("the channel, the values or the settings are not those that it was made from".into()));
+    }
+    for was in saved.changes().filter(|change| change.by == By::Run) {
+        let is = now.changes().find(|change| change.subject.key == was.subject.key);
+        let same = is.is_some_and(|is| is.action == was.action && is.resource_version == was.resource_version);
+        if !same {
+            return Err(Error::Stale(format!("{} has changed since", was.subject)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! Watching a platform until it is ready, has failed, or the deadline passes.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use plinth_api::{GroupKind, Object};
+use plinth_run::{
+    Action, EventKind, Health, Observer, Outcome, Recorder, RunState, Seen, Sighting, Stage, StageId, SubjectState,
+    plan::Writer as By,
+};
+use serde_json::Value;
+
+use super::steps;
+use crate::{error::Error, plan::Planned, write::Writer};
+
+/// How many objects an error names.
+const NAMED: usize = 10;
+
+/// One watch over a platform.
+pub(super) struct Follow<'a> {
+    planned: &'a Planned,
+    writer: &'a Writer<'a>,
+    /// Kinds that definitions define: all their objects below the instance have to be ready (contracts 13).
+    instance_kinds: BTreeSet<GroupKind>,
+    /// Stages of the loop that have not ended, in order.
+    open: Vec<&'a Stage>,
+    started: BTreeSet<StageId>,
+    last_heartbeat: Timestamp,
+}
+
+impl<'a> Follow<'a> {
+    pub(super) fn new(planned: &'a Planned, writer: &'a Writer<'a>) -> Self {
+        let of_loop = |stage: &&Stage| stage.changes.iter().any(|change| change.by == By::Loop);
+        Self {
+            planned,
+            writer,
+            instance_kinds: planned.built.iter().map(|built| built.graph.instance.gvk.group_kind()).collect(),
+            open: planned.plan.stages.iter().filter(of_loop).collect(),
+            started: BTreeSet::new(),
+            last_heartbeat: writer.ports.log.clock().now(),
+        }
+    }
+
+    /// Takes sightings until the platform is ready. Reads state first: what the loop recorded so far counts.
+    pub(super) async fn until_ready(&mut self, observer: &dyn Observer) -> Result<(), Error> {
+        let clock = Arc::clone(self.writer.ports.log.clock());
+        loop {
+            self.advance_stages();
+            if self.is_ready().await? {
+                return Ok(());
+            }
+            self.give_up(clock.now())?;
+            let pause = self.pause(clock.now());
+            tokio::select! {
+                biased;
+                sighting = observer.next() => match sighting {
+                    Some(Seen::Recorded) => {}
+                    Some(Seen::Sighting(sighting)) => self.saw(sighting)?,
+                    None => return self.unwatched().await,
+                },
+                () = clock.sleep(pause) => self.beat(clock.now()),
+            }
+        }
+    }
+
+    /// Ends every stage that is still open.
+    pub(super) fn close_stages(&mut self, outcome: Outcome) {
+        let instance = self.planned.plan.stage_of(&self.planned.instance);
+        let begun = std::mem::take(&mut self.open).into_iter().map(|stage| stage.id);
+        let begun = begun.filter(|id| outcome == Outcome::Done || self.started.contains(id));
+        for id in begun.chain(instance).collect::<Vec<_>>() {
+            if outcome == Outcome::Done {
+                self.begin(id);
+            }
+            steps::finish(self.writer, id, outcome);
+        }
+    }
+
+    fn saw(&mut self, sighting: Sighting) -> Result<(), Error> {
+        let Sighting { subject, health, reason, message, causes, terminal } = sighting;
+        let key = subject.key.clone();
+        self.writer.ports.log.record(EventKind::HealthChanged { subject, health, reason, message, causes });
+        if terminal && health == Health::Failed {
+            let why = self.read(|state| state.subjects.get(&key).map(SubjectState::why).unwrap_or_default());
+            return Err(Error::Failed(format!("{key} failed: {why}")));
+        }
+        Ok(())
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&RunState) -> T) -> T {
+        self.writer.ports.log.read(read)
+    }
+
+    /// The instance and every instance below it are ready, and the cluster says the same of the instance as it is now.
+    async fn is_ready(&self) -> Result<bool, Error> {
+        let ready = self.read(|state| {
+            let is_current = |known: &SubjectState| known.health == Some(Health::Current);
+            let root = state.subjects.get(&self.planned.instance).is_some_and(is_current);
+            root && state.subjects.values().filter(|known| self.is_instance(known)).all(is_current)
+        });
+        if !ready {
+            return Ok(false);
+        }
+        let live = self.writer.read(&self.planned.instance).await?;
+        Ok(live.is_some_and(|live| is_ready(&live)))
+    }
+
+    /// An instance below ours; one that is gone does not count.
+    fn is_instance(&self, known: &SubjectState) -> bool {
+        known.subject.parent.is_some()
+            && known.health.is_some_and(|health| health != Health::NotFound)
+            && self.instance_kinds.contains(&known.subject.key.gvk.group_kind())
+    }
+
+    /// A deadline that passed, or something that failed for longer than its grace.
+    fn give_up(&self, now: Timestamp) -> Result<(), Error> {
+        if let Some(failed) = self.read(|state| {
+            let due = |known: &&SubjectState| self.due(known).is_some_and(|due| due <= now);
+            state.subjects.values().find(due).map(|known| format!("{} failed: {}", known.subject, known.why()))
+        }) {
+            return Err(Error::Failed(failed));
+        }
+        if self.writer.deadline.left(self.writer.ports.log.clock().as_ref()).is_zero() {
+            return Err(Error::Deadline(self.unfinished(now)));
+        }
+        Ok(())
+    }
+
+    /// When a failed object counts as failed for good. A definition that is refused stays so.
+    fn due(&self, known: &SubjectState) -> Option<Timestamp> {
+        let settings = self.writer.settings;
+        if known.health == Some(Health::Failed) && self.planned.built.iter().any(|built| built.key == known.subject.key) {
+            return Some(known.since);
+        }
+        let kind = known.subject.key.gvk.group_kind().to_string();
+        let grace = settings.grace_by_kind.get(&kind).copied().unwrap_or(settings.grace);
+        (known.health == Some(Health::Failed)).then(|| later(known.since, grace))
+    }
+
+    /// Until the next thing that time alone brings about.
+    fn pause(&self, now: Timestamp) -> Duration {
+        let heartbeat = later(self.quiet_since(), self.writer.settings.heartbeat);
+        let due = self.read(|state| state.subjects.values().filter_map(|known| self.due(known)).min());
+        let next = [Some(heartbeat), due, Some(self.writer.deadline.at)].into_iter().flatten().min().unwrap_or(heartbeat);
+        // A clock with coarse steps must not make this spin.
+        Duration::try_from(next.duration_since(now)).unwrap_or_default().max(Duration::from_millis(1))
+    }
+
+    fn quiet_since(&self) -> Timestamp {
+        self.read(|state| state.changed).map_or(self.last_heartbeat, |changed| changed.max(self.last_heartbeat))
+    }
+
+    fn beat(&mut self, now: Timestamp) {
+        if later(self.quiet_since(), self.writer.settings.heartbeat) <= now {
+            self.last_heartbeat = now;
+            let heartbeat = self.read(|state| state.heartbeat(now));
+            self.writer.ports.log.record(heartbeat);
+        }
+    }
+
+    /// The observer ended. That is no verdict: what is known decides.
+    async fn unwatched(&mut self) -> Result<(), Error> {
+        self.advance_stages();
+        if self.is_ready().await? {
+            return Ok(());
+        }
+        Err(Error::Loop("it stopped watching before the platform was ready".into()))
+    }
+
+    /// Every object that is not ready, with its root cause.
+    fn unfinished(&self, now: Timestamp) -> String {
+        let waits = self.read(|state| state.waits(now));
+        let more = waits.len().saturating_sub(NAMED);
+        let mut text = format!("not ready within {}", self.writer.deadline.total());
+        for wait in waits.iter().take(NAMED) {
+            text.push_str(&format!("\n  {} {}", plinth_run::health::word(wait.health), wait.subject));
+            if !wait.message.is_empty() {
+                text.push_str(&format!("  {}", wait.message));
+            }
+        }
+        if more > 0 {
+            text.push_str(&format!("\n  and {more} more"));
+        }
+        text
+    }
+
+    /// Begins stages whose objects were touched and ends those whose objects are all ready, in order.
+    fn advance_stages(&mut self) {
+        while let Some(stage) = self.open.first().copied() {
+            let (touched, ready) = self.read(|state| progress(stage, state));
+            if touched || !self.started.is_empty() {
+                self.begin(stage.id);
+            }
+            if !ready {
+                return;
+            }
+            steps::finish(self.writer, stage.id, Outcome::Done);
+            self.open.remove(0);
+        }
+    }
+
+    fn begin(&mut self, stage: StageId) {
+        let own = self.planned.plan.stage_of(&self.planned.instance) == Some(stage);
+        if !own && self.started.insert(stage) {
+            steps::start(self.planned, self.writer, stage);
+        }
+    }
+}
+
+/// Whether any object of a stage is known, and whether all of them are ready.
+fn progress(stage: &Stage, state: &RunState) -> (bool, bool) {
+    let find = |change: &plinth_run::Change| -> Option<&SubjectState> {
+        // Where a name was not known when the plan was made, the place in the graph tells.
+        state.subjects.get(&change.subject.key).or_else(|| {
+            let same = |known: &&SubjectState| {
+                known.subject.node == change.subject.node && known.subject.parent == change.subject.parent
+            };
+            state.subjects.values().find(same)
+        })
+    };
+    let known: Vec<Option<&SubjectState>> = stage.changes.iter().map(find).collect();
+    let touched = known.iter().flatten().any(|known| known.action.is_some() || known.health.is_some());
+    let is_done = |known: &Option<&SubjectState>| {
+        known.is_some_and(|known| known.health == Some(Health::Current) || known.action == Some(Action::Skip))
+    };
+    (touched, known.iter().all(is_done))
+}
+
+/// Whether the instance itself says that it is ready, about the generation that it has.
+fn is_ready(instance: &Object) -> bool {
+    let conditions = instance.at(&["status", "conditions"]).and_then(Value::as_array);
+    let holds = |condition: &Value| {
+        let observed = condition["observedGeneration"].as_i64().unwrap_or(instance.generation());
+        condition["type"] == "Ready" && condition["status"] == "True" && observed >= instance.generation()
+    };
+    !instance.is_terminating() && conditions.is_some_and(|conditions| conditions.iter().any(holds))
+}
+
+fn later(at: Timestamp, duration: Duration) -> Timestamp {
+    let step = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+    at.checked_add(step).unwrap_or(Timestamp::MAX)
+}

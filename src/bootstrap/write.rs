@@ -1,0 +1,145 @@
+//! Writing one object: not at all where the journal or the cluster proves that it is there, else until it is.
+
+use std::{sync::Arc, time::Duration};
+
+use plinth_api::{Object, ObjectKey};
+use plinth_engine::{
+    naming::keys,
+    ports::{Apply, ReadError, WriteError},
+};
+use plinth_run::{Action, EventKind, Recorder, SkipReason, Subject};
+
+use crate::{error::Error, plan::standing, ports::Ports, preflight::Deadline, settings::Settings, wanted::Wanted};
+
+/// First wait before a write (or read) is tried again; it doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Longest wait before another attempt.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How often a conflict is tried again: the resource version may have moved between two of our own writes.
+const CONFLICTS: u32 = 3;
+
+/// What one run writes with.
+pub(crate) struct Writer<'a> {
+    pub(crate) ports: &'a Ports,
+    pub(crate) settings: &'a Settings,
+    pub(crate) deadline: Deadline,
+}
+
+impl Writer<'_> {
+    /// Brings one object to what is wanted, and records what was done or why nothing was.
+    pub(crate) async fn bring(&self, wanted: &Wanted) -> Result<(), Error> {
+        let live = self.read(&wanted.key).await?;
+        if let Some(reason) = self.proof(wanted, live.as_ref()) {
+            self.skip(wanted, reason);
+            return Ok(());
+        }
+        let standing = standing(wanted, live.as_ref(), self.settings)?;
+        match standing.action {
+            Action::Unchanged => self.skip(wanted, SkipReason::Unchanged),
+            Action::Skip => self.skip(wanted, SkipReason::Foreign { owner: standing.note.unwrap_or_default() }),
+            action => {
+                let answer = self.apply(&wanted.key, &wanted.object, keys::MANAGER).await?;
+                self.applied(wanted, action, &answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until the cluster answers; a kind that is not served has no objects.
+    pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<Object>, Error> {
+        let mut retry = self.retry(format!("read {key}"));
+        loop {
+            match self.ports.reader.get(key).await {
+                Ok(live) => return Ok(live),
+                Err(ReadError::NotServed(_)) => return Ok(None),
+                Err(ReadError::Unavailable(message)) => retry.wait(message).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The journal's proof that nothing is left to write (contracts 22): same input, and the object has not moved since.
+    fn proof(&self, wanted: &Wanted, live: Option<&Object>) -> Option<SkipReason> {
+        let live = live.filter(|live| !live.is_terminating())?;
+        let generation = live.generation();
+        let proven = self.ports.log.read(|state| state.proves(&wanted.key, &wanted.digest, generation, live.uid()));
+        proven.then(|| SkipReason::Proven { digest: wanted.digest.clone(), generation })
+    }
+
+    fn skip(&self, wanted: &Wanted, reason: SkipReason) {
+        self.ports.log.record(EventKind::ChangeSkipped { subject: Subject::root(wanted.key.clone()), reason });
+    }
+
+    /// Applies until the server takes it or says no for good.
+    pub(crate) async fn apply(&self, key: &ObjectKey, object: &Object, manager: &str) -> Result<Object, Error> {
+        let request = Apply {
+            key: key.clone(),
+            object: object.clone(),
+            manager: manager.to_owned(),
+            force: self.settings.take_over,
+            subresource: None,
+        };
+        let mut retry = self.retry(format!("apply {key}"));
+        loop {
+            self.may_write()?;
+            let error = match self.ports.applier.apply(&request).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match error {
+                WriteError::Unavailable { message, .. } => retry.wait(message).await?,
+                // Discovery lags behind a new CRD, and a new namespace behind its creation.
+                WriteError::NotServed(_) | WriteError::NotFound { .. } => retry.wait(error.to_string()).await?,
+                WriteError::Conflict { .. } if retry.attempt < CONFLICTS => retry.wait(error.to_string()).await?,
+                error => return Err(error.into()),
+            }
+        }
+    }
+
+    /// What cannot be recorded is not done.
+    pub(crate) fn may_write(&self) -> Result<(), Error> {
+        self.ports.log.failure().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    fn applied(&self, wanted: &Wanted, action: Action, answer: &Object) {
+        self.ports.log.record(EventKind::ChangeApplied {
+            subject: Subject::root(wanted.key.clone()),
+            action,
+            digest: wanted.digest.clone(),
+            generation: answer.generation(),
+            result: None,
+            uid: answer.uid().map(str::to_owned),
+        });
+    }
+
+    pub(crate) fn retry(&self, what: String) -> Retry<'_> {
+        Retry { ports: self.ports, deadline: self.deadline, what, attempt: 0, wait: FIRST_WAIT }
+    }
+}
+
+/// Growing waits, each visible, until the deadline.
+pub(crate) struct Retry<'a> {
+    ports: &'a Ports,
+    deadline: Deadline,
+    what: String,
+    pub(crate) attempt: u32,
+    wait: Duration,
+}
+
+impl Retry<'_> {
+    /// Waits before the next attempt, or says that there will be none.
+    pub(crate) async fn wait(&mut self, message: String) -> Result<(), Error> {
+        let clock = Arc::clone(self.ports.log.clock());
+        let left = self.deadline.left(clock.as_ref());
+        if left.is_zero() {
+            return Err(Error::Deadline(format!("could not {} within {}: {message}", self.what, self.deadline.total())));
+        }
+        self.attempt += 1;
+        let next = self.wait.min(left);
+        let next_in_ms = u64::try_from(next.as_millis()).unwrap_or(u64::MAX);
+        self.ports.log.record(EventKind::Retry { what: self.what.clone(), message, attempt: self.attempt, next_in_ms });
+        clock.sleep(next).await;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        Ok(())
+    }
+}
