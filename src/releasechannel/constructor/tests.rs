@@ -136,3 +136,47 @@ fn an_instance_without_its_rgd_is_refused() {
     let error = pack(folder.path(), &Limits::default()).unwrap_err().to_string();
     assert!(error.contains("instance.yaml") && error.contains('Q'), "{error}");
 }
+
+/// The corpus' constructor: the same resources with the same digests as the tool that it was written for.
+#[tokio::test]
+async fn packs_a_constructor_of_the_tools() {
+    use crate::descriptor::Descriptor;
+    use crate::repository::{ComponentRepository, OciRepository};
+    let repository =
+        |contents: Contents| OciRepository::new(contents.into_store(Limits::default()), "", Value::Null, Limits::default());
+    let ours = repository(pack(&crate::testing::data().join("ocm/src/services.yaml"), &Limits::default()).unwrap());
+    let theirs = repository(Contents::open(&crate::testing::data().join("ocm/ctf/v1"), &Limits::default()).unwrap());
+    let mut compared = 0;
+    for component in ours.components().await.unwrap().unwrap() {
+        for version in ours.versions(&component).await.unwrap() {
+            let at = ComponentVersion::new(&component, version);
+            let (ours, theirs) =
+                (ours.descriptor(&at).await.unwrap().descriptor, theirs.descriptor(&at).await.unwrap().descriptor);
+            assert_eq!((&ours.provider, ours.resources.len()), (&theirs.provider, theirs.resources.len()), "{at}");
+            // What is compressed depends on the compressor.
+            let plain = |descriptor: &Descriptor, name: &str| {
+                descriptor.resources.iter().find(|r| r.identity.name == name).and_then(|r| r.digest.clone())
+            };
+            for name in ["rgd", "chart-tgz"].iter().filter(|_| !component.ends_with("notifier")) {
+                assert_eq!(plain(&ours, name), plain(&theirs, name), "{at} {name}");
+                compared += usize::from(plain(&ours, name).is_some());
+            }
+        }
+    }
+    assert_eq!(compared, 6);
+}
+
+#[tokio::test]
+async fn the_sample_distribution_resolves_from_its_folder_and_packed() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../distributions/open-control-plane-kind"));
+    let target = tempfile::tempdir().unwrap();
+    let archive = target.path().join("sample.tgz");
+    pack(folder, &Limits::default()).unwrap().write(&archive, Format::Tgz).unwrap();
+    let mut locks = Vec::new();
+    for path in [folder, &archive] {
+        let channel = resolve(&SourceRef::Path(path.to_owned()), &Selection::default(), &offline()).await.unwrap();
+        assert!(channel.rgds.len() >= 4 && channel.instances.len() == 1, "{} RGDs", channel.rgds.len());
+        locks.push(channel.lock.components);
+    }
+    assert_eq!(locks[0], locks[1]);
+}

@@ -313,3 +313,56 @@ async fn a_lock_is_the_same_text_every_time_and_is_read_again() {
     let read: ReleaseLock = serde_json::from_str(&text(&first)).unwrap();
     assert_eq!(read, first.lock);
 }
+
+/// What the tools print for the corpus, against what we read from the archives that it was printed for.
+#[tokio::test]
+async fn show_04_cli() {
+    use crate::descriptor::Descriptor;
+    use crate::normalise::{Normalisation, normalise};
+    let golden = |name: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(data().join("ocm/golden/cli").join(name)).unwrap()).unwrap()
+    };
+    let items = |name: &str| -> Vec<Value> {
+        let value = golden(name);
+        value.get("items").unwrap_or(&value).as_array().unwrap().clone()
+    };
+    let mut rows = 0;
+    for (file, archive, form) in [
+        ("v1.get-cv-r.json", "v3-pkcs1-sha256", Normalisation::V3),
+        ("v2.get-cv-r.json", "v4alpha1-pkcs1-sha256", Normalisation::V4Alpha1),
+    ] {
+        let channel =
+            from(&data().join("ocm/signed").join(archive), "acme.example/releasechannel/stable:2026.11.0").await.unwrap();
+        for item in items(file) {
+            let theirs = Descriptor::from_value(item).unwrap();
+            let at = ComponentVersion::new(&theirs.name, &theirs.version);
+            let ours = channel.descriptor(&at).unwrap_or_else(|| panic!("{file}: {at} is not in ours"));
+            assert_eq!(String::from_utf8(normalise(ours, form)), String::from_utf8(normalise(&theirs, form)), "{file}: {at}");
+            rows += 1;
+        }
+    }
+    let channel = from(&data().join("ocm/signed/v3-pkcs1-sha256"), "acme.example/releasechannel/stable:2026.11.0").await.unwrap();
+    for item in items("v1.get-resources-r.json") {
+        let (name, version) = item["context"].as_array().unwrap().last().unwrap().as_str().unwrap().split_once(':').unwrap();
+        let component =
+            channel.lock.components.iter().find(|component| component.name == name && component.version == version).unwrap();
+        let element = &item["element"];
+        let is_it = |resource: &&LockedResource| {
+            resource.name == element["name"]
+                && element.get("extraIdentity").is_none_or(|extra| *extra == serde_json::json!(resource.extra_identity))
+        };
+        let resource = component.resources.iter().find(is_it).unwrap();
+        let digest = resource.digest.as_deref().and_then(|digest| digest.split_once(':')).map(|(_, hex)| hex);
+        assert_eq!(
+            (resource.kind.as_str(), digest),
+            (element["type"].as_str().unwrap(), element["digest"]["value"].as_str()),
+            "{element}"
+        );
+        rows += 1;
+    }
+    let versions = channel.repositories()[0].versions("acme.example/services/gateway").await.unwrap();
+    let listed = std::fs::read_to_string(data().join("ocm/golden/cli/v1.show-versions.txt")).unwrap();
+    let theirs: Vec<&str> = listed.lines().filter(|line| !line.contains("warning")).collect();
+    assert_eq!(versions, theirs);
+    eprintln!("SHOW 04 cli {}/{}", rows + 1, rows + 1);
+}
