@@ -1,6 +1,8 @@
 //! What a resolved channel holds, as plain data.
 
 use plinth_api::lock::{LockedRef, ReleaseLock};
+use plinth_releasechannel::{Channel, ComponentVersion};
+use serde_json::Value;
 
 /// The part of a channel that bootstrap works on.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +28,33 @@ pub struct RgdText {
     pub text: String,
 }
 
+impl From<&Channel> for Content {
+    fn from(channel: &Channel) -> Self {
+        let rgds = channel.rgds.iter().map(|rgd| RgdText {
+            component: locked(&rgd.component),
+            resource: rgd.resource.clone(),
+            text: rgd.text.clone(),
+        });
+        Self {
+            lock: channel.lock.clone(),
+            rgds: rgds.collect(),
+            instances: channel.instances.iter().map(|text| (locked(&text.component), text.text.clone())).collect(),
+            distribution: channel.distribution.as_ref().map(locked),
+        }
+    }
+}
+
+fn locked(component: &ComponentVersion) -> LockedRef {
+    LockedRef { name: component.name.clone(), version: component.version.clone() }
+}
+
 impl Content {
+    /// The specification of the repository that a component version was found in.
+    pub fn repository(&self, component: &LockedRef) -> Option<&Value> {
+        let found = self.lock.components.iter().find(|c| c.name == component.name && c.version == component.version)?;
+        self.lock.repositories.get(found.repository)
+    }
+
     /// The component versions that this one refers to, directly or not, itself included.
     pub fn reachable(&self, from: &LockedRef) -> Vec<LockedRef> {
         let mut found = vec![from.clone()];

@@ -20,6 +20,8 @@ pub mod ports;
 pub mod preflight;
 pub mod removal;
 pub mod runner;
+#[cfg(test)]
+mod sample;
 pub mod settings;
 #[cfg(test)]
 mod testing;

@@ -5,7 +5,9 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use plinth_run::{EventKind, Outcome, Plan, Recorder, RunId, Verb, plan::Writer as By};
+use std::collections::BTreeSet;
+
+use plinth_run::{Deferred, EventKind, Outcome, Plan, Recorder, RunId, Subject, Verb, plan::Writer as By};
 
 use crate::{
     content::Content,
@@ -107,17 +109,29 @@ async fn planned(request: &Request<'_>, ports: &Ports, deadline: Deadline) -> Re
     }
     preflight::passed(&ports.log, preflight::PLAN, summary(&planned.plan));
     ports.log.record(EventKind::Planned { plan: planned.plan.clone() });
-    for deferred in &planned.plan.deferred {
-        ports.log.record(EventKind::ChangeDeferred {
-            subject: deferred.subject.clone(),
-            missing: deferred.missing.clone(),
-            expected_from: deferred.expected_from.clone(),
-        });
-    }
+    deferrals(&planned.plan.deferred).into_iter().for_each(|event| ports.log.record(event));
     for message in &planned.remarks {
         ports.log.record(EventKind::Warning { subject: None, reason: "Late".into(), message: message.clone() });
     }
     Ok(planned)
+}
+
+/// One event for each definition that waits, with all kinds that any of its nodes waits for.
+fn deferrals(deferred: &[Deferred]) -> Vec<EventKind> {
+    let mut subjects: Vec<&Subject> = deferred.iter().map(|deferred| &deferred.subject).collect();
+    subjects.dedup();
+    let event = |subject: &Subject| {
+        let own = || deferred.iter().filter(|deferred| deferred.subject == *subject);
+        let missing: BTreeSet<_> = own().flat_map(|deferred| deferred.missing.iter().cloned()).collect();
+        let from: BTreeSet<&str> = own().filter_map(|deferred| deferred.expected_from.as_deref()).collect();
+        let from: Vec<&str> = from.into_iter().collect();
+        EventKind::ChangeDeferred {
+            subject: subject.clone(),
+            missing: missing.into_iter().collect(),
+            expected_from: (!from.is_empty()).then(|| from.join(", ")),
+        }
+    };
+    subjects.into_iter().map(event).collect()
 }
 
 fn summary(plan: &Plan) -> String {

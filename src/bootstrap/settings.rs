@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use plinth_api::Object;
+use plinth_api::{Object, platform::PlatformSpec};
 use serde_json::{Map, Value};
 
 /// Everything about a bring-up that is neither in the channel nor on the cluster.
@@ -20,6 +20,8 @@ pub struct Settings {
     pub repository: Option<Value>,
     /// CRDs that the run installs where nobody serves their kinds.
     pub definitions: Vec<Object>,
+    /// The loop will run in the cluster: what only this machine can read cannot be handed over to it.
+    pub hands_over: bool,
     /// Takes objects of other tools over.
     pub take_over: bool,
     /// When the run gives up, from its first event.
@@ -41,11 +43,37 @@ impl Default for Settings {
             values: Map::new(),
             repository: None,
             definitions: plinth_api::crds::platform(),
+            hands_over: false,
             take_over: false,
             timeout: Duration::from_mins(10),
             grace: Duration::from_secs(30),
             heartbeat: Duration::from_mins(1),
             grace_by_kind: BTreeMap::new(),
         }
+    }
+}
+
+impl Settings {
+    /// Takes what a Platform says; what is set already (by a flag) wins, values field by field.
+    #[must_use]
+    pub fn over(mut self, platform: &PlatformSpec) -> Self {
+        let flags = std::mem::replace(&mut self.values, platform.values.clone());
+        crate::values::merge_maps(&mut self.values, &flags);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn flags_win_over_the_platform_file() {
+        let map = |value: Value| value.as_object().unwrap().clone();
+        let platform = PlatformSpec { values: map(json!({"a": {"b": 1, "c": 2}, "d": 3})), ..PlatformSpec::default() };
+        let settings = Settings { values: map(json!({"a": {"b": 9}})), ..Settings::default() };
+        assert_eq!(settings.over(&platform).values, map(json!({"a": {"b": 9, "c": 2}, "d": 3})));
     }
 }

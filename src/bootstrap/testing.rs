@@ -197,7 +197,9 @@ pub(crate) struct Bench {
     pub(crate) clock: Arc<TokioClock>,
     pub(crate) content: Content,
     pub(crate) settings: Settings,
-    pub(crate) brings: bool,
+    /// CRDs that appear once the operator is there.
+    pub(crate) brings: Vec<Object>,
+    pub(crate) operator: &'static str,
     pub(crate) broken: Option<&'static str>,
     runs: std::cell::Cell<u32>,
 }
@@ -218,7 +220,8 @@ impl Bench {
             clock: Arc::new(TokioClock::default()),
             content: sample(),
             settings: settings(),
-            brings: true,
+            brings: vec![crd("late.example", "Thing")],
+            operator: "operator",
             broken: None,
             runs: std::cell::Cell::new(0),
         }
@@ -231,10 +234,7 @@ impl Bench {
         let id = RunId(format!("run-{}", self.runs.get()));
         let sinks: Vec<Arc<dyn Sink>> = vec![feed.clone()];
         let log = Arc::new(Log::open(id, self.journal.clone(), self.clock.clone(), sinks).unwrap());
-        let mut control = FakeLoop::new(self.cluster.clone(), log.clone(), feed);
-        if self.brings {
-            control = control.bringing("operator", vec![crd("late.example", "Thing")]);
-        }
+        let mut control = FakeLoop::new(self.cluster.clone(), log.clone(), feed).bringing(self.operator, self.brings.clone());
         if let Some(broken) = self.broken {
             control = control.breaking(broken);
         }

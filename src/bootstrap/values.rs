@@ -24,7 +24,13 @@ fn over(base: &mut Value, values: &Value) {
     if !base.is_object() {
         *base = Value::Object(Map::new());
     }
-    let Value::Object(base) = base else { return };
+    if let Value::Object(base) = base {
+        merge_maps(base, values);
+    }
+}
+
+/// The same for two sets of values.
+pub fn merge_maps(base: &mut Map<String, Value>, values: &Map<String, Value>) {
     for (name, value) in values {
         if value.is_null() {
             base.remove(name);

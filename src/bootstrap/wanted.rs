@@ -73,6 +73,10 @@ fn repository(instance: &Object, namespace: &str, settings: &Settings) -> Result
         let text = format!("the instance asks for Repository {name}, but the source has no repository that a cluster could read");
         return Err(Error::Unusable(text));
     };
+    if settings.hands_over && specification.get("filePath").is_some() {
+        let text = "an archive cannot be handed over to a cluster: give --mirror REGISTRY, or --controller=none to stay with it";
+        return Err(Error::Unusable(text.into()));
+    }
     let object = json!({
         "apiVersion": format!("{}/{}", delivery::GROUP, delivery::VERSION),
         "kind": "Repository",

@@ -222,6 +222,17 @@ async fn namespace_and_scope_are_followed() {
     assert!(plan.changes().any(|change| change.subject.key == key("v1", "Namespace", None, "team")));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_archive_is_not_handed_over_to_a_cluster() {
+    let mut bench = Bench::new();
+    bench.settings.repository = Some(json!({"type": "CommonTransportFormat", "filePath": "x.tgz"}));
+    assert_eq!(bench.plan().await.0, Outcome::Changes);
+    bench.settings.hands_over = true;
+    assert_eq!(bench.up().await, Outcome::Refused);
+    assert!(bench.message().contains("--mirror"), "{}", bench.message());
+    assert!(bench.cluster.writes().is_empty());
+}
+
 #[test]
 fn a_distribution_of_one_component_needs_no_lock_entry_of_its_own() {
     let content = content(vec![rgd("late", LATE)]);
