@@ -28,7 +28,15 @@ pub(crate) struct Opened {
     pub(crate) place: String,
 }
 
+/// Opens a source. Archives are scanned and folders read on a thread of their own, for they may be large.
 pub(crate) async fn open(source: &SourceRef, registries: &Arc<Registries>, options: &Options) -> Result<Opened, ResolveError> {
+    let (source, registries, options) = (source.clone(), Arc::clone(registries), options.clone());
+    let place = source.to_string();
+    let opened = tokio::task::spawn_blocking(move || open_blocking(&source, &registries, &options)).await;
+    opened.unwrap_or_else(|error| Err(ResolveError::Source { text: place, reason: format!("opening it ended with {error}") }))
+}
+
+fn open_blocking(source: &SourceRef, registries: &Arc<Registries>, options: &Options) -> Result<Opened, ResolveError> {
     let SourceRef::Path(path) = source else { return open_component(source, registries, options) };
     let Some(platform) = platform_file(path)? else { return open_path(path, options) };
     let inner = SourceRef::from_platform(&platform.source, &folder_of(path))?;
