@@ -119,7 +119,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// Bytes of a hex text; `None` where it is not hex.
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
-    if bytes.len() % 2 != 0 {
+    if !bytes.len().is_multiple_of(2) {
         return None;
     }
     bytes.chunks(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?)).collect()

@@ -113,7 +113,7 @@ impl RepositoryError {
         }
     }
 
-    pub(crate) fn malformed(what: impl Into<String>, reason: impl ToString) -> Self {
+    pub(crate) fn malformed(what: impl Into<String>, reason: impl std::fmt::Display) -> Self {
         Self::Malformed { what: what.into(), reason: reason.to_string() }
     }
 }

@@ -96,19 +96,16 @@ impl Localization {
         let mut out = String::with_capacity(text.len());
         let mut has_changed = false;
         for (word, stands_alone) in words(text) {
-            match self.find(word).filter(|_| stands_alone && is_reference(word)) {
-                Some(image) => {
-                    applied.replaced.insert(word.to_owned());
-                    has_changed |= word != image.mirrored;
-                    out.push_str(&image.mirrored);
-                }
-                None => {
-                    if key == "image" && stands_alone && word == text && ImageReference::parse(word).is_some() {
-                        applied.leaks.insert(word.to_owned());
-                    }
-                    out.push_str(word);
-                }
+            if let Some(image) = self.find(word).filter(|_| stands_alone && is_reference(word)) {
+                applied.replaced.insert(word.to_owned());
+                has_changed |= word != image.mirrored;
+                out.push_str(&image.mirrored);
+                continue;
             }
+            if key == "image" && stands_alone && word == text && ImageReference::parse(word).is_some() {
+                applied.leaks.insert(word.to_owned());
+            }
+            out.push_str(word);
         }
         has_changed.then_some(out)
     }
@@ -204,11 +201,11 @@ fn cel_length(text: &str) -> usize {
                 characters.next();
             }
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '{') => depth += 1,
             (None, '}') if depth <= 1 => return at + 1,
             (None, '}') => depth -= 1,
+            // Inside of quotes, and everything else.
             _ => {}
         }
     }

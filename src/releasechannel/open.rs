@@ -93,17 +93,17 @@ fn open_path(path: &Path, options: &Options) -> Result<Opened, ResolveError> {
             return Err(ResolveError::Source { text: place, reason });
         }
         let contents = Contents::open(path, &options.limits)?;
-        store_repository(contents, RepositoryRef::Ctf(absolute(path)), options)
+        store_repository(contents, &RepositoryRef::Ctf(absolute(path)), options)
     };
     Ok(Opened { repositories: vec![repository], component: None, version: None, platform: None, place: format!("ctf::{place}") })
 }
 
 fn local(path: &Path, options: &Options) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
     let contents = crate::constructor::pack(path, &options.limits)?;
-    Ok(store_repository(contents, RepositoryRef::Ctf(absolute(path)), options))
+    Ok(store_repository(contents, &RepositoryRef::Ctf(absolute(path)), options))
 }
 
-fn store_repository(contents: Contents, reference: RepositoryRef, options: &Options) -> Arc<dyn ComponentRepository> {
+fn store_repository(contents: Contents, reference: &RepositoryRef, options: &Options) -> Arc<dyn ComponentRepository> {
     let store = contents.into_store(options.limits.clone());
     Arc::new(OciRepository::new(store, "", reference.specification(), options.limits.clone()))
 }

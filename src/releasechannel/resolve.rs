@@ -66,7 +66,7 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
 
 /// For the validity of certificates.
 fn now() -> std::time::Duration {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+    std::time::Duration::from_secs(u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default())
 }
 
 /// A repository by its OCM specification, for Repository objects. Relative paths of archives are taken as they are.
@@ -323,7 +323,7 @@ fn locked_component(node: &Node) -> LockedComponent {
         version: resource.version.clone(),
         kind: resource.kind.clone(),
         extra_identity: resource.identity.extra.clone(),
-        digest: resource.digest.as_ref().and_then(|spec| spec.digest()).map(|digest| digest.to_string()),
+        digest: resource.digest.as_ref().and_then(crate::descriptor::DigestSpec::digest).map(|digest| digest.to_string()),
         access: resource.access.clone(),
     };
     LockedComponent {

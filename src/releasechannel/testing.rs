@@ -41,7 +41,7 @@ impl RealRegistry {
         // bcrypt of "acme-pass".
         let line = "acme-user:$2y$05$abcdefghijklmnopqrstuu8ASd3s/crxNetJteCoWEIlvTUhLT3Hu\n";
         Self::with("auth: {htpasswd: {realm: test, path: FOLDER/htpasswd}}\n", |folder| {
-            std::fs::write(folder.join("htpasswd"), line).unwrap()
+            std::fs::write(folder.join("htpasswd"), line).unwrap();
         })
         .await
     }
@@ -172,7 +172,8 @@ async fn serve(mut stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &(dyn Fn(&
 
 /// An HTTP answer.
 pub(crate) fn http(status: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
-    let headers: String = headers.iter().map(|(key, value)| format!("{key}: {value}\r\n")).collect();
+    let headers: Vec<String> = headers.iter().map(|(key, value)| format!("{key}: {value}\r\n")).collect();
+    let headers = headers.concat();
     let mut answer =
         format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len()).into_bytes();
     answer.extend_from_slice(body);

@@ -52,7 +52,7 @@ pub(crate) fn yaml_documents(bytes: &[u8]) -> Result<Vec<Value>, TextError> {
 fn utf8(bytes: &[u8]) -> Result<&str, TextError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+        let line = before.split(|byte| *byte == b'\n').count() as u64;
         let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() as u64 + 1;
         TextError { line, column, message: "that is not UTF-8".to_owned() }
     })
@@ -105,7 +105,8 @@ mod tests {
         let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for level in 1..12 {
             let previous = format!("*a{}", level - 1);
-            text += &format!("a{level}: &a{level} [{}]\n", vec![previous; 10].join(","));
+            let line = format!("a{level}: &a{level} [{}]\n", vec![previous; 10].join(","));
+            text.push_str(&line);
         }
         assert!(document::<Value>(text.as_bytes()).is_err());
         assert!(document::<Value>("[".repeat(100_000).as_bytes()).is_err());

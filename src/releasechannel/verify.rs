@@ -2,7 +2,7 @@
 //!
 //! Access fields are not signed: where bytes come from is never a proof, only what they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::access::Access;
@@ -76,7 +76,7 @@ pub(crate) fn verify(
                 format!("a signature is required, and none could be proven ({})", verdicts.join("; "))
             }
         };
-        return Err(unproven(&[root.clone()], reason));
+        return Err(unproven(std::slice::from_ref(root), reason));
     }
     check_closure(closure, root, &mut verification)?;
     Ok(verification)
@@ -121,26 +121,25 @@ fn check_closure(closure: &Closure, root: &ComponentVersion, verification: &mut 
     if is_proven {
         verification.proven.insert(root.clone());
     }
-    let mut done: BTreeMap<(ComponentVersion, String), ()> = BTreeMap::new();
+    let mut done = BTreeSet::new();
     for node in closure.nodes.values() {
         for reference in node.references() {
             let target = ComponentVersion::new(&reference.component, &reference.version);
             let key = (target.clone(), reference.digest.as_ref().map(|digest| format!("{digest:?}")).unwrap_or_default());
-            if done.insert(key, ()).is_some() {
+            if !done.insert(key) {
                 continue;
             }
             match check_reference(closure, node, reference) {
                 Ok(true) if is_proven => {
                     verification.proven.insert(target);
                 }
-                Ok(true) => {}
                 Ok(false) if is_proven => {
                     return Err(unproven(
                         &node.path,
                         format!("its reference {} to {target} has no digest, so its content is not signed", reference.identity),
                     ));
                 }
-                Ok(false) => {}
+                Ok(_) => {}
                 Err(error) if is_proven => return Err(error),
                 Err(error) => verification.remarks.push(error.to_string()),
             }

@@ -75,7 +75,7 @@ async fn add_component(node: &Node, staging: &mut staging::Staging<'_>, bundle: 
         if Access::read(&resource.access) != Access::Nothing {
             let packed = staging.fetch(node, resource, &mut bundle.contents).await?;
             bundle.resources += 1;
-            list_by_name(&packed.reference_name, &packed.manifests, bundle);
+            list_by_name(packed.reference_name.as_ref(), &packed.manifests, bundle);
             localize(&mut element, &packed);
             blobs.add(packed, "resource", &element);
         }
@@ -105,9 +105,8 @@ fn localize(element: &mut Map<String, Value>, packed: &crate::assembly::Packed) 
 
 /// An image is also there under its ordinary name, so that a mirror can be pulled from like any registry. Where two hosts had the same
 /// name for different content, the second is there by digest alone.
-fn list_by_name(name: &Option<String>, manifests: &[(crate::Digest, String)], bundle: &mut Bundle) {
-    let (Some((repository, tag)), Some((digest, media_type))) =
-        (name.as_ref().and_then(|name| name.rsplit_once(':')), manifests.first())
+fn list_by_name(name: Option<&String>, manifests: &[(crate::Digest, String)], bundle: &mut Bundle) {
+    let (Some((repository, tag)), Some((digest, media_type))) = (name.and_then(|name| name.rsplit_once(':')), manifests.first())
     else {
         return;
     };

@@ -1,6 +1,5 @@
 //! Fetching blobs into a folder, each once and proven.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -61,8 +60,7 @@ impl<'a> Staging<'a> {
         what: &str,
     ) -> Result<Packed, RepositoryError> {
         let mut manifests = Vec::new();
-        let mut seen = BTreeSet::new();
-        self.manifest(artifact, &artifact.manifest, &mut manifests, &mut seen, contents, what).await?;
+        self.manifest(artifact, &artifact.manifest, &mut manifests, contents, what).await?;
         let (digest, media_type) = manifests[0].clone();
         let size = artifact.manifest.bytes.len() as u64;
         Ok(Packed { digest, media_type, size, reference_name, manifests })
@@ -73,16 +71,15 @@ impl<'a> Staging<'a> {
         artifact: &'b Artifact,
         manifest: &'b Manifest,
         manifests: &'b mut Vec<(Digest, String)>,
-        seen: &'b mut BTreeSet<Digest>,
         contents: &'b mut Contents,
         what: &'b str,
     ) -> BoxFuture<'b, Result<(), RepositoryError>> {
         async move {
             const MEMBERS: usize = 1000;
-            if !seen.insert(manifest.digest.clone()) {
+            if manifests.iter().any(|(digest, _)| *digest == manifest.digest) {
                 return Ok(());
             }
-            if seen.len() > MEMBERS {
+            if manifests.len() >= MEMBERS {
                 return Err(RepositoryError::Limit { what: what.to_owned(), limit: MEMBERS as u64, unit: "manifests" });
             }
             let default = if manifest.is_index() { crate::assembly::INDEX } else { crate::assembly::MANIFEST };
@@ -94,9 +91,9 @@ impl<'a> Staging<'a> {
                 let digest = entry_digest(member, what)?;
                 let mut below = artifact.store.manifest(&artifact.repository, &Pointer::Digest(digest)).await?;
                 if below.media_type.is_empty() {
-                    below.media_type = media_type(member).to_owned();
+                    media_type(member).clone_into(&mut below.media_type);
                 }
-                self.manifest(artifact, &below, manifests, seen, contents, what).await?;
+                self.manifest(artifact, &below, manifests, contents, what).await?;
             }
             for blob in manifest.document.get("config").into_iter().chain(manifest.entries("layers")) {
                 self.layer(artifact, blob, contents, what).await?;

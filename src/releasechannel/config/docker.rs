@@ -40,7 +40,8 @@ impl std::fmt::Debug for DockerConfig {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Auth {
-    auth: String,
+    #[serde(rename = "auth")]
+    encoded: String,
     username: String,
     password: String,
     identitytoken: String,
@@ -125,7 +126,7 @@ impl Auth {
         if !self.username.is_empty() {
             return Some(Credential::Basic { user: self.username.clone(), password: self.password.clone() });
         }
-        let decoded = STANDARD.decode(self.auth.trim()).ok()?;
+        let decoded = STANDARD.decode(self.encoded.trim()).ok()?;
         let text = String::from_utf8(decoded).ok()?;
         let (user, password) = text.split_once(':')?;
         Some(Credential::Basic { user: user.to_owned(), password: password.trim_end_matches('\0').to_owned() })

@@ -6,7 +6,7 @@ use crate::options::Options;
 use crate::resolve::{Selection, resolve};
 use crate::source::SourceRef;
 
-const CHANNEL: &str = r#"
+const CHANNEL: &str = r"
 components:
   - name: acme.example/channel
     version: 1.0.0
@@ -21,7 +21,7 @@ components:
       - {name: notes, type: text, input: {type: utf8, text: hello}}
       - {name: files, type: dir, input: {type: dir, path: rgds}}
       - {name: image, type: ociImage, input: {type: ociLayout, path: image}}
-"#;
+";
 const RGD: &str = "apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\nmetadata: {name: p}\nspec: {schema: {apiVersion: v1, kind: P}}\n";
 
 /// A distribution folder with every kind of input.

@@ -24,53 +24,57 @@ pub(super) fn add(
         return Err(constructor.refuse_in(&at, "version is missing, or not text: quote it"));
     }
     let mut blobs = Blobs::default();
-    let resources = elements(constructor, component, "resources", &at, contents, &mut blobs, limits)?;
-    let sources = elements(constructor, component, "sources", &at, contents, &mut blobs, limits)?;
+    let mut place = Place { constructor, at: &at, contents, blobs: &mut blobs, limits };
+    let resources = place.elements(component, "resources")?;
+    let sources = place.elements(component, "sources")?;
     let references =
         component.get("componentReferences").or_else(|| component.get("references")).cloned().unwrap_or_else(|| json!([]));
-    let document = descriptor(component, &at, resources, sources, references);
+    let document = descriptor(component, &at, &resources, &sources, &references);
     let read = Descriptor::from_value(document.clone()).map_err(|error| constructor.refuse_in(&at, error))?;
     let bytes = serde_json::to_vec(&document).expect("a descriptor is plain data");
     store(contents, &read, bytes, &blobs);
     Ok(at)
 }
 
-fn elements(
-    constructor: &Constructor,
-    component: &Value,
-    list: &str,
-    at: &ComponentVersion,
-    contents: &mut Contents,
-    blobs: &mut Blobs,
-    limits: &Limits,
-) -> Result<Vec<Value>, ResolveError> {
-    let items = match component.get(list) {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(items)) => items,
-        Some(_) => return Err(constructor.refuse_in(at, format!("{list} is not a list"))),
-    };
-    let mut elements = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let Some(item) = item.as_object() else {
-            return Err(constructor.refuse_in(at, format!("{list}[{index}] is not an object")));
+/// Where the elements of a component go.
+struct Place<'a> {
+    constructor: &'a Constructor,
+    at: &'a ComponentVersion,
+    contents: &'a mut Contents,
+    blobs: &'a mut Blobs,
+    limits: &'a Limits,
+}
+
+impl Place<'_> {
+    fn elements(&mut self, component: &Value, list: &str) -> Result<Vec<Value>, ResolveError> {
+        let items = match component.get(list) {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Array(items)) => items,
+            Some(_) => return Err(self.constructor.refuse_in(self.at, format!("{list} is not a list"))),
         };
+        items.iter().enumerate().map(|(index, item)| self.element(item, list, index)).collect()
+    }
+
+    fn element(&mut self, item: &Value, list: &str, index: usize) -> Result<Value, ResolveError> {
+        let (constructor, at) = (self.constructor, self.at);
+        let refuse = |reason: String| constructor.refuse_in(at, reason);
+        let Some(item) = item.as_object() else { return Err(refuse(format!("{list}[{index}] is not an object"))) };
         let name = item.get("name").and_then(Value::as_str).unwrap_or_default();
         let mut element = item.clone();
         element.entry("version").or_insert_with(|| at.version.clone().into());
         if let Some(input) = element.remove("input") {
-            let packed = input::pack(constructor, &input, contents, limits);
-            let packed = packed.map_err(|error| constructor.refuse_in(at, format!("{list}[{index}] `{name}`: {error}")))?;
-            localize(&mut element, packed, &list[..list.len() - 1], blobs);
+            let packed = input::pack(constructor, &input, self.contents, self.limits);
+            let packed = packed.map_err(|error| refuse(format!("{list}[{index}] `{name}`: {error}")))?;
+            localize(&mut element, packed, &list[..list.len() - 1], self.blobs);
         } else if !element.get("access").is_some_and(Value::is_object) {
-            return Err(constructor.refuse_in(at, format!("{list}[{index}] `{name}` has neither input nor access")));
+            return Err(refuse(format!("{list}[{index}] `{name}` has neither input nor access")));
         }
         if list == "resources" {
             let relation = if element["access"]["type"] == "localBlob" { "local" } else { "external" };
             element.entry("relation").or_insert_with(|| relation.into());
         }
-        elements.push(Value::Object(element));
+        Ok(Value::Object(element))
     }
-    Ok(elements)
 }
 
 /// Gives an element the access and the digest of its packed input.
@@ -89,7 +93,7 @@ fn localize(element: &mut Map<String, Value>, packed: Packed, kind: &str, blobs:
     blobs.add(packed, kind, element);
 }
 
-fn descriptor(component: &Value, at: &ComponentVersion, resources: Vec<Value>, sources: Vec<Value>, references: Value) -> Value {
+fn descriptor(component: &Value, at: &ComponentVersion, resources: &[Value], sources: &[Value], references: &Value) -> Value {
     let mut inner = json!({"name": at.name, "version": at.version, "provider": provider(component.get("provider")), "repositoryContexts": [],
         "resources": resources, "sources": sources, "componentReferences": references});
     for key in ["labels", "creationTime"] {

@@ -1,6 +1,6 @@
 //! A CTF, or content in memory, as an OCI store.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -22,11 +22,17 @@ const CHUNK: usize = 256 * 1024;
 pub struct ContentStore {
     contents: Contents,
     limits: Limits,
+    /// Positions in the index by repository, so that a large archive is not searched for each manifest.
+    by_repository: BTreeMap<String, Vec<usize>>,
 }
 
 impl ContentStore {
     pub(super) fn new(contents: Contents, limits: Limits) -> Self {
-        Self { contents, limits }
+        let mut by_repository: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (position, entry) in contents.artifacts.iter().enumerate() {
+            by_repository.entry(entry.repository.clone()).or_default().push(position);
+        }
+        Self { contents, limits, by_repository }
     }
 
     /// What it holds.
@@ -35,13 +41,14 @@ impl ContentStore {
     }
 
     fn entry(&self, repository: &str, pointer: &Pointer) -> Option<&IndexEntry> {
-        self.contents.artifacts.iter().find(|entry| {
-            entry.repository == repository
-                && match pointer {
-                    Pointer::Tag(tag) => entry.tag.as_ref() == Some(tag),
-                    Pointer::Digest(digest) => entry.digest == *digest,
-                }
+        self.entries(repository).find(|entry| match pointer {
+            Pointer::Tag(tag) => entry.tag.as_ref() == Some(tag),
+            Pointer::Digest(digest) => entry.digest == *digest,
         })
+    }
+
+    fn entries(&self, repository: &str) -> impl Iterator<Item = &IndexEntry> {
+        self.by_repository.get(repository).into_iter().flatten().map(|position| &self.contents.artifacts[*position])
     }
 
     async fn read_manifest(&self, repository: &str, pointer: &Pointer) -> Result<Manifest, RepositoryError> {
@@ -81,8 +88,7 @@ impl ArtifactStore for ContentStore {
     }
 
     fn tags<'a>(&'a self, repository: &'a str) -> BoxFuture<'a, Result<Vec<String>, RepositoryError>> {
-        let of_repository = self.contents.artifacts.iter().filter(move |entry| entry.repository == repository);
-        let tags = of_repository.filter_map(|entry| entry.tag.clone()).collect();
+        let tags = self.entries(repository).filter_map(|entry| entry.tag.clone()).collect();
         async move { Ok(tags) }.boxed()
     }
 
@@ -95,8 +101,8 @@ impl ArtifactStore for ContentStore {
     }
 
     fn repositories(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>> {
-        let names: BTreeSet<String> = self.contents.artifacts.iter().map(|entry| entry.repository.clone()).collect();
-        async move { Ok(Some(names.into_iter().collect())) }.boxed()
+        let names = self.by_repository.keys().cloned().collect();
+        async move { Ok(Some(names)) }.boxed()
     }
 }
 

@@ -25,11 +25,14 @@ pub enum Format {
 impl Format {
     /// What the name of a file asks for: `.tar`, `.tgz` and `.tar.gz`, else a folder.
     pub fn of(path: &Path) -> Self {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match name {
-            name if name.ends_with(".tgz") || name.ends_with(".tar.gz") => Self::Tgz,
-            name if name.ends_with(".tar") => Self::Tar,
-            _ => Self::Folder,
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+        if ends(&[".tgz", ".tar.gz"]) {
+            Self::Tgz
+        } else if ends(&[".tar"]) {
+            Self::Tar
+        } else {
+            Self::Folder
         }
     }
 }

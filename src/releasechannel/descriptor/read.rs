@@ -130,15 +130,13 @@ impl<'a> Field<'a> {
 
 /// The provider is a name, an object, or (schema v2, with labels) an object as JSON inside a text.
 fn provider_name(field: &Field<'_>) -> Result<String, DescriptorError> {
-    match field.value {
-        Some(Value::Object(_)) => field.child("name").text(),
-        _ => {
-            let text = field.text()?;
-            let inside = serde_json::from_str::<Value>(&text).ok();
-            let name = inside.as_ref().and_then(|value| value.get("name")).and_then(Value::as_str);
-            Ok(name.map_or(text.clone(), str::to_owned))
-        }
+    if let Some(Value::Object(_)) = field.value {
+        return field.child("name").text();
     }
+    let text = field.text()?;
+    let inside = serde_json::from_str::<Value>(&text).ok();
+    let name = inside.as_ref().and_then(|value| value.get("name")).and_then(Value::as_str);
+    Ok(name.map_or(text.clone(), str::to_owned))
 }
 
 fn label(field: &Field<'_>) -> Result<Label, DescriptorError> {

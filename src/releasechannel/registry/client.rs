@@ -20,7 +20,7 @@ use crate::repository::{ArtifactStore, BlobStream, Manifest, Pointer};
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 const HOPS: usize = 5;
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// One registry.
 #[derive(Debug)]
@@ -98,8 +98,8 @@ impl Registry {
             }
             let pause = match self.once(request).await {
                 Ok(response) => match retry_after(&response) {
-                    None => return self.judged(response, request).await,
-                    Some(pause) => {
+                    Later::No => return self.judged(response, request).await,
+                    Later::Yes(pause) => {
                         cause = format!("it answered {}", response.status());
                         pause.unwrap_or(limits.backoff * 2_u32.saturating_pow(attempt - 1))
                     }
@@ -313,14 +313,21 @@ enum Failure {
     Final(RepositoryError),
 }
 
-/// `Some` where the answer says "later": with the pause that it asks for, if it does.
-pub(super) fn retry_after(response: &Response) -> Option<Option<Duration>> {
+/// Whether an answer is for good.
+pub(super) enum Later {
+    No,
+    /// Try again, after this long where the registry says so.
+    Yes(Option<Duration>),
+}
+
+/// Reads status and `Retry-After`.
+pub(super) fn retry_after(response: &Response) -> Later {
     if !matches!(response.status().as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
-        return None;
+        return Later::No;
     }
     let seconds =
         response.headers().get("retry-after").and_then(|value| value.to_str().ok()).and_then(|text| text.trim().parse().ok());
-    Some(seconds.map(Duration::from_secs))
+    Later::Yes(seconds.map(Duration::from_secs))
 }
 
 /// `<url>; rel="next"`.

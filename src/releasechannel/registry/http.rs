@@ -13,7 +13,7 @@ use crate::options::Options;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest silence in the middle of an answer.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// Builds the client. Extra authorities are added to those of the system.
 pub(super) fn client(options: &Options, configuration: &Configuration) -> Result<Client, ResolveError> {

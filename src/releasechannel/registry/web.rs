@@ -6,7 +6,7 @@ use reqwest::{Response, StatusCode};
 use url::Url;
 
 use super::Shared;
-use super::client::{LONGEST_PAUSE, retry_after};
+use super::client::{LONGEST_PAUSE, Later, retry_after};
 use super::http::{chain, untrusted};
 use crate::error::RepositoryError;
 
@@ -32,8 +32,8 @@ impl Web {
             let mut pause = limits.backoff * 2_u32.saturating_pow(attempt - 1);
             match self.follow(url, headers, what).await {
                 Ok(response) => match retry_after(&response) {
-                    None => return judged(response, what, place),
-                    Some(asked) => {
+                    Later::No => return judged(response, what, place),
+                    Later::Yes(asked) => {
                         cause = format!("it answered {}", response.status());
                         pause = asked.unwrap_or(pause);
                     }

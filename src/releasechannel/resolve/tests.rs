@@ -194,9 +194,9 @@ async fn show_04_hand() {
         let result = read_all(&hand(name), &format!("{component}:{}", versions::from_tag(tagged.tag.as_ref().unwrap()))).await;
         let fits = result.is_err() == refused.contains(&name.as_str());
         if fits {
-            right += 1
+            right += 1;
         } else {
-            wrong.push(format!("{name}: {:?}", result.map(|()| "read").map_err(|error| error.to_string())))
+            wrong.push(format!("{name}: {:?}", result.map(|()| "read").map_err(|error| error.to_string())));
         }
     }
     eprintln!("SHOW 04 hand {right}/{}", names.len());

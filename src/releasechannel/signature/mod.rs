@@ -112,14 +112,10 @@ fn check(signature: &Signature, signed: &Digest, bytes: &[u8], key: &PublicKey) 
     let hash = unhex(signed.hex()).expect("a digest is hex");
     let is_sha512 = signed.as_str().starts_with("sha512:");
     let result = match (signature.algorithm.as_str(), is_sha512) {
-        ("RSASSA-PKCS1-V1_5", false) => {
-            pkcs1::<pkcs1v15::VerifyingKey<Sha256>>(pkcs1v15::VerifyingKey::new(key.clone()), &hash, bytes)
-        }
-        ("RSASSA-PKCS1-V1_5", true) => {
-            pkcs1::<pkcs1v15::VerifyingKey<Sha512>>(pkcs1v15::VerifyingKey::new(key.clone()), &hash, bytes)
-        }
-        ("RSASSA-PSS", false) => salted(pss::VerifyingKey::<Sha256>::new_with_auto_salt_len(key.clone()), &hash, bytes),
-        ("RSASSA-PSS", true) => salted(pss::VerifyingKey::<Sha512>::new_with_auto_salt_len(key.clone()), &hash, bytes),
+        ("RSASSA-PKCS1-V1_5", false) => pkcs1(&pkcs1v15::VerifyingKey::<Sha256>::new(key.clone()), &hash, bytes),
+        ("RSASSA-PKCS1-V1_5", true) => pkcs1(&pkcs1v15::VerifyingKey::<Sha512>::new(key.clone()), &hash, bytes),
+        ("RSASSA-PSS", false) => salted(&pss::VerifyingKey::<Sha256>::new_with_auto_salt_len(key.clone()), &hash, bytes),
+        ("RSASSA-PSS", true) => salted(&pss::VerifyingKey::<Sha512>::new_with_auto_salt_len(key.clone()), &hash, bytes),
         (other, _) => {
             return Err(SignatureError::Unknown(format!("the signature algorithm `{other}` is not one that plinth verifies")));
         }
@@ -127,11 +123,11 @@ fn check(signature: &Signature, signed: &Digest, bytes: &[u8], key: &PublicKey) 
     result.map_err(|_| SignatureError::OtherKey)
 }
 
-fn pkcs1<K: PrehashVerifier<pkcs1v15::Signature>>(key: K, hash: &[u8], bytes: &[u8]) -> Result<(), rsa::signature::Error> {
+fn pkcs1<K: PrehashVerifier<pkcs1v15::Signature>>(key: &K, hash: &[u8], bytes: &[u8]) -> Result<(), rsa::signature::Error> {
     key.verify_prehash(hash, &pkcs1v15::Signature::try_from(bytes)?)
 }
 
-fn salted<K: PrehashVerifier<pss::Signature>>(key: K, hash: &[u8], bytes: &[u8]) -> Result<(), rsa::signature::Error> {
+fn salted<K: PrehashVerifier<pss::Signature>>(key: &K, hash: &[u8], bytes: &[u8]) -> Result<(), rsa::signature::Error> {
     key.verify_prehash(hash, &pss::Signature::try_from(bytes)?)
 }
 

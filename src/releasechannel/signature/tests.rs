@@ -6,7 +6,7 @@ use super::*;
 use crate::testing::data;
 
 /// 1 December 2026: within the corpus' certificates.
-const NOW: Duration = Duration::from_secs(1_796_083_200);
+const NOW: Duration = Duration::from_hours(498_912);
 
 fn descriptor(vector: &str, what: &str) -> Descriptor {
     let path = data().join(format!("ocm/descriptors/{vector}.{what}.yaml"));
@@ -42,9 +42,9 @@ fn show_04_signatures() {
         let proven = good.iter().map(|file| check(vector, what, &key(file))).collect::<Result<Vec<_>, _>>();
         let other = check(vector, what, &key("other.pub"));
         if proven.is_ok() && other == Err(SignatureError::OtherKey) {
-            right += 1
+            right += 1;
         } else {
-            wrong.push(format!("{name}: {proven:?}, other key {other:?}"))
+            wrong.push(format!("{name}: {proven:?}, other key {other:?}"));
         }
     }
     eprintln!("SHOW 04 signatures {right}/{}", names.len());
@@ -68,7 +68,7 @@ fn says_what_the_issuer_meant() {
 fn certificates_are_held_to_time_and_usage_and_chain() {
     let descriptor = descriptor("v3-pkcs1-pem", "channel");
     let signature = &descriptor.signatures[0];
-    for now in [Duration::from_secs(1), Duration::from_secs(9_000_000_000)] {
+    for now in [Duration::from_secs(1), Duration::from_hours(2_500_000)] {
         assert!(matches!(verify(&descriptor, signature, &[key("ca.crt")], now), Err(SignatureError::Certificate(_))));
     }
     // An end entity of the same authority is none itself.
@@ -111,7 +111,7 @@ proptest::proptest! {
     #[test]
     fn never_panics(text in "(-----(BEGIN|END) [A-Z ]{0,12}-----\n|[A-Za-z0-9+/=]{0,20}\n){0,6}", any in "\\PC{0,60}") {
         let _ = Key::read(&text);
-        let signature = Signature { name: "x".into(), digest: Default::default(), algorithm: "RSASSA-PSS".into(), media_type: "application/x-pem-file".into(), value: text, issuer: any };
+        let signature = Signature { name: "x".into(), digest: crate::descriptor::DigestSpec::default(), algorithm: "RSASSA-PSS".into(), media_type: "application/x-pem-file".into(), value: text, issuer: any };
         let _ = pem::Parts::read(&signature);
     }
 }

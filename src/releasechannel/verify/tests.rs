@@ -42,9 +42,9 @@ async fn show_04_verify() {
             _ => false,
         };
         if fits && by_other.is_err() {
-            right += 1
+            right += 1;
         } else {
-            wrong.push(format!("{name}: {:?}", proven.map_err(|error| error.to_string())))
+            wrong.push(format!("{name}: {:?}", proven.map_err(|error| error.to_string())));
         }
     }
     eprintln!("SHOW 04 verify {right}/{}", names.len());

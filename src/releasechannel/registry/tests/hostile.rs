@@ -169,13 +169,11 @@ async fn gets_a_token_and_keeps_it_for_its_repository() {
             assert!(seen.path.contains("service=s") && seen.path.contains("repository%3Ax%3Apull"), "{}", seen.path);
             return http("200 OK", &[], br#"{"access_token": "t0ken"}"#);
         }
-        match seen.header("authorization") {
-            Some("Bearer t0ken") => http("200 OK", &[], b"content"),
-            _ => {
-                let challenge = format!(r#"Bearer realm="http://{host}/token",service="s",scope="repository:x:pull""#);
-                http("401 Unauthorized", &[("www-authenticate", &challenge)], b"")
-            }
+        if seen.header("authorization") == Some("Bearer t0ken") {
+            return http("200 OK", &[], b"content");
         }
+        let challenge = format!(r#"Bearer realm="http://{host}/token",service="s",scope="repository:x:pull""#);
+        http("401 Unauthorized", &[("www-authenticate", &challenge)], b"")
     })
     .await;
     let store = store(&stub, with_password(&stub));
