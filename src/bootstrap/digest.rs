@@ -1,5 +1,7 @@
 //! Digests of JSON: the same content gives the same digest, however its fields are ordered.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -7,8 +9,11 @@ use sha2::{Digest, Sha256};
 pub fn of(value: &Value) -> String {
     let mut hasher = Sha256::new();
     feed(value, &mut hasher);
-    let hex: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    let mut text = String::from("sha256:");
+    for byte in hasher.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// Whether serde_json keeps the order of fields depends on features that other crates switch on, so it is sorted here.

@@ -63,6 +63,9 @@ impl Choice {
 
 impl Distribution {
     /// The top-level definition: the last one, because it comes after all that it makes use of.
+    ///
+    /// # Panics
+    /// Where `rgds` is empty; [`choose`] makes none of those.
     pub fn root(&self) -> &Rgd {
         self.rgds.last().expect("a distribution has at least its top-level definition")
     }

@@ -130,7 +130,7 @@ impl Error {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Unreachable { .. } | Self::Deadline(_) => Outcome::Deadline,
-            Self::Failed(_) | Self::Loop(_) => Outcome::Failed,
+            Self::Failed(_) | Self::Loop(_) | Self::Journal(_) => Outcome::Failed,
             Self::Write(error) => match error {
                 WriteError::Unavailable { .. } => Outcome::Deadline,
                 WriteError::Forbidden { .. } => Outcome::Refused,
@@ -141,7 +141,6 @@ impl Error {
                 ReadError::Forbidden { .. } => Outcome::Refused,
                 ReadError::NotServed(_) => Outcome::Failed,
             },
-            Self::Journal(_) => Outcome::Failed,
             Self::Document { .. }
             | Self::NoDistribution(_)
             | Self::Circular(_)
@@ -181,6 +180,6 @@ impl Error {
 fn lines(findings: &[Diagnostic]) -> String {
     match findings {
         [one] => format!(" {one}"),
-        _ => findings.iter().map(|finding| format!("\n  {finding}")).collect(),
+        _ => findings.iter().fold(String::new(), |text, finding| text + "\n  " + &finding.to_string()),
     }
 }

@@ -15,7 +15,10 @@ mod tests;
 use std::{collections::BTreeSet, sync::Arc};
 
 use plinth_api::{GroupVersionKind, ObjectKey};
-use plinth_engine::{graph, schema::SchemaSource};
+use plinth_engine::{
+    graph,
+    schema::{self, SchemaSource},
+};
 use plinth_run::{Deferred, Plan};
 
 use crate::{
@@ -73,12 +76,15 @@ pub struct Draft {
 /// The kinds whose schemas drafting a plan looks up.
 pub fn kinds(distribution: &Distribution, settings: &Settings) -> Vec<GroupVersionKind> {
     let mentioned = distribution.rgds.iter().flat_map(|rgd| graph::kinds(&rgd.definition.spec));
-    let written = settings.definitions.iter().flat_map(|crd| crd.gvk());
+    let written = settings.definitions.iter().flat_map(|crd| schema::crd::kinds(crd).unwrap_or_default()).map(|kind| kind.gvk);
     let known = [wanted::crd_kind(), wanted::namespace_kind()];
     mentioned.chain(written).chain(known).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Compiles the definitions over what the cluster serves and lays out everything that follows.
+///
+/// # Panics
+/// Where the distribution has no definition; `distribution::choose` makes none of those.
 pub fn draft(
     content: &Content,
     distribution: &Distribution,
@@ -104,6 +110,9 @@ pub fn draft(
 }
 
 /// Plans against a cluster: reads its schemas and objects, writes nothing.
+///
+/// # Panics
+/// Where the distribution has no definition; `distribution::choose` makes none of those.
 pub async fn make(content: &Content, distribution: &Distribution, settings: &Settings, ports: &Ports) -> Result<Planned, Error> {
     let served = ports.schemas.ensure(&kinds(distribution, settings)).await?;
     let draft = draft(content, distribution, settings, served)?;

@@ -101,10 +101,10 @@ async fn allowed(survey: &Survey, ports: &Ports) -> Result<(), Error> {
             missing.push(permission);
         }
     }
-    match missing.is_empty() {
-        true => preflight::passed(&ports.log, preflight::PERMISSIONS, "everything may be deleted".into()),
-        false => return Err(preflight::failed(&ports.log, preflight::PERMISSIONS, Error::Permissions(missing))),
+    if !missing.is_empty() {
+        return Err(preflight::failed(&ports.log, preflight::PERMISSIONS, Error::Permissions(missing)));
     }
+    preflight::passed(&ports.log, preflight::PERMISSIONS, "everything may be deleted".into());
     Ok(())
 }
 

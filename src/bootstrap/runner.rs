@@ -109,7 +109,9 @@ async fn planned(request: &Request<'_>, ports: &Ports, deadline: Deadline) -> Re
     }
     preflight::passed(&ports.log, preflight::PLAN, summary(&planned.plan));
     ports.log.record(EventKind::Planned { plan: planned.plan.clone() });
-    deferrals(&planned.plan.deferred).into_iter().for_each(|event| ports.log.record(event));
+    for event in deferrals(&planned.plan.deferred) {
+        ports.log.record(event);
+    }
     for message in &planned.remarks {
         ports.log.record(EventKind::Warning { subject: None, reason: "Late".into(), message: message.clone() });
     }

@@ -20,7 +20,7 @@ use crate::{
     settings::Settings,
 };
 
-pub(crate) const PLATFORM: &str = r#"apiVersion: kro.run/v1alpha1
+pub(crate) const PLATFORM: &str = r"apiVersion: kro.run/v1alpha1
 kind: ResourceGraphDefinition
 metadata:
   name: platform
@@ -54,9 +54,9 @@ spec:
         metadata:
           name: late
         spec: {}
-"#;
+";
 
-pub(crate) const WORKER: &str = r#"apiVersion: kro.run/v1alpha1
+pub(crate) const WORKER: &str = r"apiVersion: kro.run/v1alpha1
 kind: ResourceGraphDefinition
 metadata:
   name: worker
@@ -84,7 +84,7 @@ spec:
           name: operator
         spec:
           config: ${config.metadata.name}
-"#;
+";
 
 pub(crate) const LATE: &str = r#"apiVersion: kro.run/v1alpha1
 kind: ResourceGraphDefinition

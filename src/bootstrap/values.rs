@@ -71,19 +71,19 @@ mod tests {
 
     use super::*;
 
-    fn check(instance: Value, values: Value, expect: Value) {
+    fn check(instance: Value, values: &Value, expect: &Value) {
         let mut instance = Object::from_value(instance).unwrap();
         merge(&mut instance, values.as_object().unwrap());
-        assert_eq!(*instance.spec(), expect);
+        assert_eq!(instance.spec(), expect);
     }
 
     #[test]
     fn values_go_over_the_spec() {
-        check(json!({}), json!({"a": 1}), json!({"a": 1}));
-        check(json!({"spec": null}), json!({"a": 1}), json!({"a": 1}));
-        check(json!({"spec": {"a": {"b": 1, "c": 2}}}), json!({"a": {"b": 3}}), json!({"a": {"b": 3, "c": 2}}));
-        check(json!({"spec": {"a": {"b": 1, "c": 2}}}), json!({"a": {"b": null}}), json!({"a": {"c": 2}}));
-        check(json!({"spec": {"a": [1, 2]}}), json!({"a": [3]}), json!({"a": [3]}));
-        check(json!({"spec": {"a": "x"}}), json!({"a": {"b": {"c": null, "d": 1}}}), json!({"a": {"b": {"d": 1}}}));
+        check(json!({}), &json!({"a": 1}), &json!({"a": 1}));
+        check(json!({"spec": null}), &json!({"a": 1}), &json!({"a": 1}));
+        check(json!({"spec": {"a": {"b": 1, "c": 2}}}), &json!({"a": {"b": 3}}), &json!({"a": {"b": 3, "c": 2}}));
+        check(json!({"spec": {"a": {"b": 1, "c": 2}}}), &json!({"a": {"b": null}}), &json!({"a": {"c": 2}}));
+        check(json!({"spec": {"a": [1, 2]}}), &json!({"a": [3]}), &json!({"a": [3]}));
+        check(json!({"spec": {"a": "x"}}), &json!({"a": {"b": {"c": null, "d": 1}}}), &json!({"a": {"b": {"d": 1}}}));
     }
 }

@@ -32,6 +32,9 @@ pub struct Cut {
 }
 
 /// One event as a line, its end included.
+///
+/// # Panics
+/// Never: every part of an event has a JSON form.
 pub fn encode(event: &Event) -> Result<String, JournalError> {
     let mut line =
         serde_json::to_string(event).expect("events are made of strings, numbers and lists, which all have a JSON form");

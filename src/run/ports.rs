@@ -41,6 +41,7 @@ pub trait Observer: Send + Sync {
 
 /// What an observer answers with.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time is on its way, and most are sightings")]
 pub enum Seen {
     /// Something was recorded in the run's own log: whoever follows looks at the state. What a loop in this process gives.
     Recorded,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plinth_api::{GroupKind, Object, lock::LockedRef, rgd};
+use plinth_api::{GroupKind, GroupVersionKind, Object, lock::LockedRef, rgd};
 use plinth_engine::{
     Diagnostic,
     graph::Definition,
@@ -37,7 +37,7 @@ fn outline(text: &RgdText) -> Outline<'_> {
     for (definition, _) in read.unwrap_or_default() {
         let schema = &definition.spec.schema;
         let own = GroupKind { group: schema.group.clone(), kind: schema.kind.clone() };
-        outline.makes.extend(made_kinds(&definition.spec).iter().map(|gvk| gvk.group_kind()).filter(|kind| *kind != own));
+        outline.makes.extend(made_kinds(&definition.spec).iter().map(GroupVersionKind::group_kind).filter(|kind| *kind != own));
         outline.defines.insert(own);
     }
     outline
@@ -99,7 +99,7 @@ pub(super) fn instance(content: &Content, component: &LockedRef, root: &Rgd) -> 
     })
 }
 
-fn checked_instance(document: &Document, gvk: &plinth_api::GroupVersionKind) -> Result<Object, Diagnostic> {
+fn checked_instance(document: &Document, gvk: &GroupVersionKind) -> Result<Object, Diagnostic> {
     let Some(object) = Object::from_value(document.value.clone()) else {
         return Err(Diagnostic::error("", "must be a mapping"));
     };

@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -10,10 +12,8 @@ fn definition(name: &str, kind: &str, makes: &[&str]) -> String {
          apiVersion: v1alpha1\n    group: acme.example\n    kind: {kind}\n    spec: {{}}\n  resources:\n"
     );
     for (index, made) in makes.iter().enumerate() {
-        text.push_str(&format!(
-            "    - id: node{index}\n      template:\n        apiVersion: acme.example/v1alpha1\n        kind: {made}\n        \
-             metadata: {{name: x}}\n"
-        ));
+        let template = format!("apiVersion: acme.example/v1alpha1, kind: {made}, metadata: {{name: x}}");
+        writeln!(text, "    - {{id: node{index}, template: {{{template}}}}}").unwrap();
     }
     text
 }

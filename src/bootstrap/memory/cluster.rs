@@ -89,6 +89,9 @@ impl FakeCluster {
     }
 
     /// Writes an object as somebody else would: not counted, no fault.
+    ///
+    /// # Panics
+    /// Where the object has no type.
     pub fn put(&self, object: &Object) -> Object {
         let key = object.key(&ClusterKey::host()).expect("a test writes objects with a type");
         self.inner().merge(&key, object)
@@ -279,10 +282,10 @@ impl Access for FakeCluster {
     fn identity(&self) -> Answer<'_, Result<ClusterIdentity, ReadError>> {
         Box::pin(async {
             let mut inner = self.inner();
-            match inner.is_down() {
-                true => Err(ReadError::Unavailable("connection refused".into())),
-                false => Ok(ClusterIdentity(inner.identity.clone())),
+            if inner.is_down() {
+                return Err(ReadError::Unavailable("connection refused".into()));
             }
+            Ok(ClusterIdentity(inner.identity.clone()))
         })
     }
 

@@ -222,7 +222,7 @@ impl Worker {
     }
 
     fn instance(&self, key: &ObjectKey, object: &Object, graph: &Graph, graphs: &BTreeMap<GroupVersionKind, Arc<Graph>>) {
-        let children = self.children(key, object, graph);
+        let children = children(key, object, graph);
         if object.is_terminating() {
             return self.remove(key, &children);
         }
@@ -294,22 +294,6 @@ impl Worker {
         }
     }
 
-    fn children(&self, parent: &ObjectKey, instance: &Object, graph: &Graph) -> Vec<(String, ObjectKey, Object)> {
-        let rendered = graph::render(graph, instance).into_iter();
-        let owned = rendered.filter(|rendered| graph.node(&rendered.node).is_some_and(|node| node.kind.is_owned()));
-        owned
-            .filter_map(|rendered| {
-                let mut object = rendered.object;
-                let node = graph.node(&rendered.node)?;
-                if node.namespaced != Some(false) && object.namespace().is_none() {
-                    let namespace = parent.namespace.clone().unwrap_or_else(|| "default".into());
-                    object.metadata_mut().insert("namespace".into(), namespace.into());
-                }
-                Some((rendered.node, object.key(&ClusterKey::host())?, object))
-            })
-            .collect()
-    }
-
     /// The instance with its place in the graph, where somebody recorded that.
     fn subject(&self, key: &ObjectKey) -> Subject {
         self.log
@@ -321,4 +305,21 @@ impl Worker {
         let (reason, message) = (reason.to_owned(), message.to_owned());
         self.log.record(EventKind::HealthChanged { subject, health, reason, message, causes: Vec::new() });
     }
+}
+
+/// The objects that an instance is to have, by node.
+fn children(parent: &ObjectKey, instance: &Object, graph: &Graph) -> Vec<(String, ObjectKey, Object)> {
+    let rendered = graph::render(graph, instance).into_iter();
+    let owned = rendered.filter(|rendered| graph.node(&rendered.node).is_some_and(|node| node.kind.is_owned()));
+    owned
+        .filter_map(|rendered| {
+            let mut object = rendered.object;
+            let node = graph.node(&rendered.node)?;
+            if node.namespaced != Some(false) && object.namespace().is_none() {
+                let namespace = parent.namespace.clone().unwrap_or_else(|| "default".into());
+                object.metadata_mut().insert("namespace".into(), namespace.into());
+            }
+            Some((rendered.node, object.key(&ClusterKey::host())?, object))
+        })
+        .collect()
 }

@@ -153,7 +153,9 @@ async fn components_outside_the_lock_are_refused_and_late_ones_are_named() {
 async fn what_somebody_else_made_is_not_taken() {
     let rgd_key = key("kro.run/v1alpha1", "ResourceGraphDefinition", None, "worker");
     let foreign = |bench: &Bench| {
-        plinth_api::crds::platform().iter().for_each(|crd| drop(bench.cluster.put(crd)));
+        for crd in plinth_api::crds::platform() {
+            bench.cluster.put(&crd);
+        }
         bench.cluster.put(&object(json!({
             "apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition",
             "metadata": {"name": "worker"}, "spec": {"schema": {"kind": "Other"}},
@@ -175,7 +177,9 @@ async fn what_somebody_else_made_is_not_taken() {
 async fn kinds_that_others_serve_are_left_as_they_are() {
     let bench = Bench::new();
     let theirs = plinth_api::crds::platform();
-    theirs.iter().for_each(|crd| drop(bench.cluster.put(crd)));
+    for crd in &theirs {
+        bench.cluster.put(crd);
+    }
     let before = bench.cluster.objects();
     assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
     for (key, object) in before {

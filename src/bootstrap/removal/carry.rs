@@ -93,10 +93,9 @@ async fn delete_all(found: &[Found], writer: &Writer<'_>, kept: &mut Kept, guard
 /// Why an object has to stay, if it has to.
 async fn in_the_way(found: &Found, writer: &Writer<'_>, guard: Guard) -> Result<Option<String>, Error> {
     let kind = match guard {
-        Guard::None => return Ok(None),
         Guard::Defined => survey::defined(&found.object),
         Guard::Stored if found.key.gvk == wanted::crd_kind() => survey::stored(&found.object),
-        Guard::Stored => return Ok(None),
+        Guard::None | Guard::Stored => None,
     };
     let Some(kind) = kind else { return Ok(None) };
     let left = survey::list(writer.ports.reader.as_ref(), &kind, "").await?;

@@ -171,17 +171,15 @@ impl<'a> Follow<'a> {
     fn unfinished(&self, now: Timestamp) -> String {
         let waits = self.read(|state| state.waits(now));
         let more = waits.len().saturating_sub(NAMED);
-        let mut text = format!("not ready within {}", self.writer.deadline.total());
-        for wait in waits.iter().take(NAMED) {
-            text.push_str(&format!("\n  {} {}", plinth_run::health::word(wait.health), wait.subject));
-            if !wait.message.is_empty() {
-                text.push_str(&format!("  {}", wait.message));
-            }
-        }
+        let mut lines = vec![format!("not ready within {}", self.writer.deadline.total())];
+        lines.extend(waits.iter().take(NAMED).map(|wait| {
+            let line = format!("  {} {}  {}", plinth_run::health::word(wait.health), wait.subject, wait.message);
+            line.trim_end().to_owned()
+        }));
         if more > 0 {
-            text.push_str(&format!("\n  and {more} more"));
+            lines.push(format!("  and {more} more"));
         }
-        text
+        lines.join("\n")
     }
 
     /// Begins stages whose objects were touched and ends those whose objects are all ready, in order.
@@ -220,10 +218,10 @@ fn progress(stage: &Stage, state: &RunState) -> (bool, bool) {
     };
     let known: Vec<Option<&SubjectState>> = stage.changes.iter().map(find).collect();
     let touched = known.iter().flatten().any(|known| known.action.is_some() || known.health.is_some());
-    let is_done = |known: &Option<&SubjectState>| {
+    let is_done = |known: Option<&SubjectState>| {
         known.is_some_and(|known| known.health == Some(Health::Current) || known.action == Some(Action::Skip))
     };
-    (touched, known.iter().all(is_done))
+    (touched, known.iter().copied().all(is_done))
 }
 
 /// Whether the instance itself says that it is ready, about the generation that it has.

@@ -26,7 +26,9 @@ pub fn report(state: &RunState) -> String {
         xml,
         "<testsuites name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\" time=\"{time}\">"
     );
-    suites.iter().for_each(|suite| suite.print(&mut xml));
+    for suite in &suites {
+        suite.print(&mut xml);
+    }
     xml.push_str("</testsuites>\n");
     xml
 }
@@ -61,7 +63,7 @@ fn is_skipped(case: &Case) -> bool {
 fn suites(state: &RunState) -> Vec<Suite> {
     let checks = suite("preflight".into(), state.checks.iter().map(of_check).collect());
     let stages = state.plan.iter().flat_map(|plan| &plan.stages).map(|stage| of_stage(stage, state));
-    let planned: Vec<_> = state.plan.iter().flat_map(|plan| plan.changes()).map(|change| &change.subject.key).collect();
+    let planned: Vec<_> = state.plan.iter().flat_map(crate::plan::Plan::changes).map(|change| &change.subject.key).collect();
     let others = state.subjects.iter().filter(|(key, _)| !planned.contains(key));
     let others = suite("objects known only during the run".into(), others.map(|(_, known)| of_object(known)).collect());
     let mut suites: Vec<Suite> = std::iter::once(checks).chain(stages).chain([others]).collect();

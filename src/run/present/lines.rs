@@ -206,10 +206,7 @@ fn explained(reason: &str, message: &str, causes: &[Cause]) -> String {
     let Some(root) = causes.last() else { return own };
     let subject = root.subject.as_ref().map(|subject| format!("{} ", named(subject))).unwrap_or_default();
     let root = format!("{subject}{}", joined(&root.reason, &root.message));
-    match own.is_empty() {
-        true => format!("because {root}"),
-        false => format!("{own}; because {root}"),
-    }
+    if own.is_empty() { format!("because {root}") } else { format!("{own}; because {root}") }
 }
 
 fn joined(reason: &str, message: &str) -> String {

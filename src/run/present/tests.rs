@@ -144,7 +144,9 @@ fn a_heartbeat_names_who_waits_longest() {
     ]);
     let mut presenter = lines::Presenter::default();
     let last = story.pop().unwrap();
-    story.iter().for_each(|event| drop(presenter.line(event)));
+    for event in &story {
+        presenter.line(event);
+    }
     assert_eq!(
         presenter.line(&last).unwrap(),
         "still waiting  stage 2/2  4 of 9 ready  longest: host Child.acme.example/default/c image pull 3m10s  (10s)"
