@@ -37,6 +37,9 @@ pub struct FakeCluster(Mutex<Inner>);
 struct Inner {
     objects: BTreeMap<ObjectKey, Object>,
     builtin: SchemaMap,
+    served: SchemaMap,
+    /// The CRDs that `served` was read from.
+    served_by: Vec<(String, i64)>,
     identity: String,
     denied: BTreeSet<String>,
     writes: Vec<(String, ObjectKey)>,
@@ -120,7 +123,7 @@ impl FakeCluster {
 
     /// What the cluster serves now.
     pub fn served(&self) -> SchemaMap {
-        self.inner().served()
+        self.inner().served().clone()
     }
 }
 
@@ -130,14 +133,20 @@ fn anything() -> Arc<schema::Schema> {
 }
 
 impl Inner {
-    fn served(&self) -> SchemaMap {
-        let mut served = self.builtin.clone();
+    /// Read anew only after a CRD came or went.
+    fn served(&mut self) -> &SchemaMap {
         let crds = self.objects.iter().filter(|(key, _)| key.gvk == wanted::crd_kind());
-        served.extend(crds.flat_map(|(_, crd)| schema::crd::kinds(crd).unwrap_or_default()));
-        served
+        let print: Vec<(String, i64)> = crds.map(|(key, crd)| (key.name.clone(), crd.generation())).collect();
+        if self.served.is_empty() || self.served_by != print {
+            self.served = self.builtin.clone();
+            let crds = self.objects.iter().filter(|(key, _)| key.gvk == wanted::crd_kind());
+            self.served.extend(crds.flat_map(|(_, crd)| schema::crd::kinds(crd).unwrap_or_default()));
+            self.served_by = print;
+        }
+        &self.served
     }
 
-    fn serves(&self, gvk: &GroupVersionKind) -> bool {
+    fn serves(&mut self, gvk: &GroupVersionKind) -> bool {
         self.served().kind(gvk) != schema::Lookup::NotServed
     }
 
@@ -264,7 +273,7 @@ impl Reader for FakeCluster {
 
     fn list<'a>(&'a self, query: &'a Query) -> Answer<'a, Result<Vec<Object>, ReadError>> {
         Box::pin(async move {
-            let inner = self.inner();
+            let mut inner = self.inner();
             if !inner.serves(&query.gvk) {
                 return Err(ReadError::NotServed(query.gvk.clone()));
             }
