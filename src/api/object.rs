@@ -118,6 +118,9 @@ impl Object {
     }
 
     /// `metadata` for writing, made where absent.
+    ///
+    /// # Panics
+    /// Never: what is not an object is replaced by one first.
     pub fn metadata_mut(&mut self) -> &mut Map<String, Value> {
         let metadata = self.0.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         if !metadata.is_object() {

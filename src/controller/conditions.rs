@@ -86,6 +86,9 @@ fn root(list: &[Condition], said: &[Said]) -> Said {
 }
 
 /// Conditions as the JSON of a status.
+///
+/// # Panics
+/// Never: conditions are plain data.
 pub fn to_value(conditions: &[Condition]) -> Value {
     serde_json::to_value(conditions).expect("conditions are plain data")
 }
@@ -102,6 +105,9 @@ pub fn find<'a>(object: &'a Object, kind: &str) -> Option<&'a Map<String, Value>
 }
 
 /// Kubernetes' times have no fractions of a second.
+///
+/// # Panics
+/// Never: whole seconds of a timestamp are a timestamp.
 pub fn seconds(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).expect("whole seconds of a timestamp are a timestamp")
 }
@@ -116,13 +122,13 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn before(list: Value) -> Before {
-        Before::of(&Object::from_value(json!({"status": {"conditions": list}})).unwrap())
+    fn before(list: &Value) -> Before {
+        Before::of(&Object::from_value(json!({"status": {"conditions": list.clone()}})).unwrap())
     }
 
     #[test]
     fn a_transition_keeps_its_time_while_the_status_is_the_same() {
-        let before = before(json!([{"type": "A", "status": "False", "lastTransitionTime": "1970-01-01T00:00:05Z"}]));
+        let before = before(&json!([{"type": "A", "status": "False", "lastTransitionTime": "1970-01-01T00:00:05Z"}]));
         let same = before.stamp(&Said::no("A", "Other", "new words"), 3, at(90));
         assert_eq!((same.last_transition_time, same.observed_generation), (Some(at(5)), Some(3)));
         assert_eq!(same.message, "new words");
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_latest_of_several_failures_is_the_one_shown() {
-        let before = before(json!([
+        let before = before(&json!([
             {"type": "A", "status": "False", "lastTransitionTime": "1970-01-01T00:00:09Z"},
             {"type": "B", "status": "False", "lastTransitionTime": "1970-01-01T00:00:05Z"}]));
         let list = before.with_root(&[Said::no("A", "First", ""), Said::no("B", "Second", "")], 1, at(90));
@@ -155,7 +161,7 @@ mod tests {
 
     #[test]
     fn rubbish_in_a_status_is_left_out() {
-        assert_eq!(before(json!([1, {"type": "A"}, {"status": "True"}])), Before::default());
-        assert_eq!(before(json!("x")), Before::default());
+        assert_eq!(before(&json!([1, {"type": "A"}, {"status": "True"}])), Before::default());
+        assert_eq!(before(&json!("x")), Before::default());
     }
 }

@@ -5,7 +5,10 @@
 //!
 //! Invariants: nothing polls what can be watched; nothing is written that is already so; nothing is pruned after a pass that
 //! was not complete.
-#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests may unwrap"))]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::needless_pass_by_value, reason = "tests may unwrap, and read better with literals")
+)]
 
 pub mod conditions;
 pub mod delivery;
@@ -14,6 +17,19 @@ pub mod instance;
 pub mod live;
 pub mod rgd;
 mod start;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod twin;
 pub mod world;
 
 pub use start::{Handle, Options, start};
+
+/// Bytes as lower-case hexadecimal text.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

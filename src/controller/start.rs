@@ -112,13 +112,14 @@ impl Handle {
 }
 
 /// Starts the loop over these clusters. Returns at once; what happens is told to the recorder.
-pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn Recorder>, options: Options) -> Handle {
+pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn Recorder>, mut options: Options) -> Handle {
     let settings = watch::Settings { managed_fields: true, ..watch::Settings::default() };
     let watches = Watches::new(settings);
     let world = world(&watches, recorder, &options);
     let queues = Queues::default();
     let graphs = Arc::new(Graphs::default());
-    let instances = Arc::new(Instances::new(world.clone(), Arc::clone(&graphs), options.seed.clone(), queues.instances()));
+    let instances =
+        Arc::new(Instances::new(world.clone(), Arc::clone(&graphs), std::mem::take(&mut options.seed), queues.instances()));
     let definitions = Arc::new(Definitions::new(world.clone(), Arc::clone(&graphs), options.graph.clone(), queues.instances()));
     let sources = Arc::new(LiveSources::new(options.repositories.clone()));
     let delivery = Arc::new(Delivery::new(world.clone(), sources, Arc::clone(&options.images)));
@@ -308,7 +309,9 @@ impl Parts {
             self.delivery.waiting_for(gvk).into_iter().for_each(|key| self.queues.delivery.add(key));
             self.instances.served(cluster, gvk);
         }
-        using.into_iter().for_each(|key| self.queues.definitions.add(key));
+        for key in using {
+            self.queues.definitions.add(key);
+        }
     }
 
     fn look_at_everything(&self, cluster: &ClusterKey) {
@@ -318,19 +321,17 @@ impl Parts {
     }
 
     fn run(&self, tasks: &mut JoinSet<()>, shutdown: &CancellationToken, options: &Options) {
-        let controllers: [(&'static str, &Queue<ObjectKey>, Arc<dyn Reconciler<ObjectKey>>); 3] = [
-            ("definitions", &self.queues.definitions, Arc::clone(&self.definitions) as _),
-            ("instances", &self.queues.instances, Arc::clone(&self.instances) as _),
-            ("delivery", &self.queues.delivery, Arc::clone(&self.delivery) as _),
-        ];
-        for (name, queue, reconciler) in controllers {
+        let mut run = |name: &'static str, queue: &Queue<ObjectKey>, reconciler: Arc<dyn Reconciler<ObjectKey>>| {
             let settings = Settings { workers: options.workers, metrics: options.metrics.clone(), ..Settings::new(name) };
             let run = run_controller(queue.clone(), reconciler, settings, shutdown.clone());
             tasks.spawn(async move {
                 let summary = run.await;
                 tracing::debug!(controller = name, ?summary, "a controller ended");
             });
-        }
+        };
+        run("definitions", &self.queues.definitions, Arc::clone(&self.definitions) as _);
+        run("instances", &self.queues.instances, Arc::clone(&self.instances) as _);
+        run("delivery", &self.queues.delivery, Arc::clone(&self.delivery) as _);
     }
 }
 
@@ -344,7 +345,9 @@ impl Queues {
             return;
         }
         if change.is_more_than_status() {
-            Delivery::concerned(change).into_iter().for_each(|key| self.delivery.add(key));
+            for key in Delivery::concerned(change) {
+                self.delivery.add(key);
+            }
         }
     }
 }

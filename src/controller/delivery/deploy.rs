@@ -114,6 +114,9 @@ fn owner(deployer: &Object) -> Value {
 
 /// Label, annotations and finalizer of the Deployer itself, as the parent of the set: everything that may exist, written before
 /// anything of it does, so that a later prune finds it.
+///
+/// # Panics
+/// Never: the mapping is written here.
 pub fn parent(deployer: &Object, groups: &BTreeSet<GroupKind>, namespaces: &BTreeSet<String>) -> Object {
     let list = |items: Vec<String>| items.join(",");
     let groups = list(groups.iter().map(ToString::to_string).collect());

@@ -186,10 +186,10 @@ impl Delivery {
             }
         }
         memory.applied.retain(|key, _| wanted.objects.iter().any(|(wanted, _)| wanted == key));
-        match troubles.is_empty() {
-            true => Ok(applied),
-            false => Err(Failed::retry(Reason::ApplyFailed, troubles.join("; "))),
+        if troubles.is_empty() {
+            return Ok(applied);
         }
+        Err(Failed::retry(Reason::ApplyFailed, troubles.join("; ")))
     }
 
     async fn apply_one(
@@ -199,7 +199,9 @@ impl Delivery {
         object: &Object,
         memory: &mut Memory,
     ) -> Result<Object, WriteError> {
-        let input = hex(&[object.0.iter().map(|(name, value)| format!("{name}={value};")).collect::<String>().as_bytes()]);
+        // With its key, so that a journal does not tell two equal secrets by it.
+        let text = serde_json::to_vec(&object.0).expect("JSON can be written");
+        let input = hex(&[key.to_string().as_bytes(), &text]);
         let live = self.get(key).await.ok().flatten();
         if let (Some(live), Some(applied)) = (&live, memory.applied.get(key))
             && applied.input == input
@@ -331,5 +333,5 @@ fn hex(parts: &[&[u8]]) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hex(&hasher.finalize())
 }

@@ -31,9 +31,10 @@ impl Delivery {
         let parent_spec: RepositorySpec = super::reconcile::spec(&parent)?;
         let credentials = self.credentials(pass, Some(&parent)).await?;
         let repository = self.sources.open(&parent_spec.repository_spec, &credentials)?;
-        let there = match component::needs_list(&spec) {
-            true => repository.versions(&spec.component).await.map_err(|error| failed(Reason::CheckVersionFailed, &error))?,
-            false => Vec::new(),
+        let there = if component::needs_list(&spec) {
+            repository.versions(&spec.component).await.map_err(|error| failed(Reason::CheckVersionFailed, &error))?
+        } else {
+            Vec::new()
         };
         let current = pass.fields.get("component").filter(|found| found["component"] == spec.component.as_str());
         let current = current.and_then(|found| found["version"].as_str()).map(str::to_owned);

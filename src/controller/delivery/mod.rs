@@ -19,3 +19,6 @@ pub mod resource;
 pub mod sources;
 
 pub use reconcile::{Delivery, Kind, ROLE};
+
+#[cfg(test)]
+mod tests;

@@ -93,13 +93,17 @@ impl Round<'_> {
         let (world, memory) = (self.world, &mut *self.memory);
         let known: Vec<_> = objects.into_iter().map(|key| (key, memory.newest(key, world.index.look(key)))).collect();
         let answers = join_all(known.into_iter().map(|(key, known)| async move {
+            let is_asked = known == Known::Ask;
             let answer = match known {
                 Known::Is(object) => Ok(object),
                 Known::Ask => world.reader.get(key).await,
             };
-            (key, answer)
+            (key, is_asked, answer)
         }));
-        for (key, answer) in answers.await {
+        for (key, is_asked, answer) in answers.await {
+            if let (true, Ok(answer)) = (is_asked, &answer) {
+                self.memory.asked(key, answer.as_ref());
+            }
             self.take_object(key, answer);
         }
     }
@@ -242,7 +246,9 @@ impl Round<'_> {
             write_if_changed(&*self.world.applier, self.key, &self.observation.instance, status.clone(), keys::MANAGER).await;
         match written {
             Ok(object) => {
-                object.into_iter().for_each(|object| self.wrote_instance(object));
+                if let Some(object) = object {
+                    self.wrote_instance(object);
+                }
                 Progress::More
             }
             Err(error) => {

@@ -74,17 +74,26 @@ pub(super) enum Known {
 impl Memory {
     /// Puts the index' word and our own newest knowledge together.
     pub(super) fn newest(&mut self, key: &ObjectKey, look: Look) -> Known {
-        let known = match (look, self.recent.get(key)) {
+        match (look, self.recent.get(key)) {
             (Look::Present(seen), Some(recent)) if version(recent) > version(&seen) => {
-                return Known::Is(Some(self.marked(recent.clone())));
+                Known::Is(Some(self.marked(recent.clone())))
             }
-            (Look::Present(seen), _) => Known::Is(Some(self.marked(seen.as_ref().clone()))),
+            (Look::Present(seen), _) => {
+                self.recent.remove(key);
+                Known::Is(Some(self.marked(seen.as_ref().clone())))
+            }
             // Just created and not seen yet, or gone since: only the server knows.
             (Look::Absent, Some(_)) | (Look::Unwatched | Look::Unknown, _) => Known::Ask,
             (Look::Absent, None) => Known::Is(None),
-        };
-        self.recent.remove(key);
-        known
+        }
+    }
+
+    /// The server's answer to a question: as good as a write's.
+    pub(super) fn asked(&mut self, key: &ObjectKey, answer: Option<&Object>) {
+        match answer {
+            Some(object) => drop(self.recent.insert(key.clone(), object.clone())),
+            None => drop(self.recent.remove(key)),
+        }
     }
 
     /// An object whose deletion we asked for is terminating, whatever the index still says.
@@ -188,7 +197,7 @@ fn not_served(failure: &Failure) -> Option<&GroupVersionKind> {
 /// For what is a matter of milliseconds: an endpoint right after its CRD is established, a conflict.
 const SOON: Backoff = Backoff { first: Duration::from_millis(20), max: Duration::from_secs(5), jitter: 0.25 };
 /// For what somebody has to mend.
-const REFUSED: Backoff = Backoff { first: Duration::from_secs(2), max: Duration::from_secs(300), jitter: 0.25 };
+const REFUSED: Backoff = Backoff { first: Duration::from_secs(2), max: Duration::from_mins(5), jitter: 0.25 };
 
 fn backoff(failure: &Failure) -> Backoff {
     match failure {
@@ -258,6 +267,8 @@ mod tests {
         assert_eq!(memory.newest(&key(), Look::Unwatched), Known::Ask);
         memory.wrote(&key(), &at_version("12"));
         assert_eq!(memory.newest(&key(), Look::Absent), Known::Ask);
+        assert_eq!(memory.newest(&key(), Look::Absent), Known::Ask, "until the server has answered");
+        memory.asked(&key(), None);
         assert_eq!(memory.newest(&key(), Look::Absent), Known::Is(None));
     }
 

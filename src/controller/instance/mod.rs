@@ -79,16 +79,12 @@ impl Instances {
 
     async fn pass(&self, key: &ObjectKey) -> Outcome {
         let mut memory = self.lock().memories.remove(key).unwrap_or_default();
-        match self.drive(key, &mut memory).await {
-            Some(outcome) => {
-                self.lock().memories.insert(key.clone(), memory);
-                outcome
-            }
-            None => {
-                self.forget(key);
-                Outcome::Done
-            }
-        }
+        let Some(outcome) = self.drive(key, &mut memory).await else {
+            self.forget(key);
+            return Outcome::Done;
+        };
+        self.lock().memories.insert(key.clone(), memory);
+        outcome
     }
 
     /// A kind came to be served. Its watch starts at once for those that wait for it, so that it lists while the definition is
@@ -109,7 +105,9 @@ impl Instances {
         for key in waiting {
             self.world.index.extend(&owner(&key), WatchSet::all_of(cluster.clone(), gvk.clone()));
         }
-        failed.iter().for_each(|key| (self.enqueue)(key));
+        for key in &failed {
+            (self.enqueue)(key);
+        }
     }
 
     /// Whether an instance is Ready in plinth's own sense (contracts 13); `None` where it was never looked at.
@@ -205,8 +203,8 @@ impl Instances {
     /// Remembers, declares and tells.
     fn conclude(&self, key: &ObjectKey, decision: &Decision, observation: Observation, memory: &mut Memory) {
         let watch = &decision.watch;
-        memory.objects = watch.objects.clone();
-        memory.lists = watch.lists.clone();
+        memory.objects.clone_from(&watch.objects);
+        memory.lists.clone_from(&watch.lists);
         memory.keep_failures_of(&watch.objects, &watch.lists);
         let mut set: WatchSet = watch.clone().into();
         set.objects.insert(key.clone());
@@ -252,7 +250,9 @@ impl Instances {
             shared.causes.insert(key.clone(), causes);
             if same { BTreeSet::new() } else { shared.parents.get(key).cloned().unwrap_or_default() }
         };
-        parents.iter().for_each(|parent| (self.enqueue)(parent));
+        for parent in &parents {
+            (self.enqueue)(parent);
+        }
     }
 
     fn forget(&self, key: &ObjectKey) {
@@ -277,7 +277,9 @@ impl Instances {
                 causes: Vec::new(),
             });
         }
-        parents.iter().for_each(|parent| (self.enqueue)(parent));
+        for parent in &parents {
+            (self.enqueue)(parent);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {

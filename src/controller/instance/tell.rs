@@ -42,49 +42,16 @@ pub(super) fn tell(
     context: &Context<'_>,
     told: &mut Told,
 ) -> (Vec<EventKind>, Vec<Cause>) {
+    let teller = Teller { decision, observation, context };
     let mut events = Vec::new();
     for verdict in &decision.nodes {
         for key in &verdict.objects {
-            node_events(verdict, key, decision, observation, context, told, &mut events);
+            teller.node(verdict, key, told, &mut events);
         }
     }
-    let causes = root_causes(decision, observation, context);
-    let event = of_instance(decision, observation, context, &causes);
-    push_new(&mut told.last, context.instance, event, &mut events);
+    let causes = teller.root_causes();
+    push_new(&mut told.last, context.instance, teller.instance(&causes), &mut events);
     (events, causes)
-}
-
-fn node_events(
-    verdict: &NodeVerdict,
-    key: &ObjectKey,
-    decision: &Decision,
-    observation: &Observation,
-    context: &Context<'_>,
-    told: &mut Told,
-    events: &mut Vec<EventKind>,
-) {
-    let subject = Subject::child(key.clone(), verdict.id.as_str(), context.instance.clone());
-    let before = told.states.insert(key.clone(), verdict.state);
-    if verdict.state == NodeState::Skipped {
-        if before != Some(NodeState::Skipped) {
-            events.push(EventKind::ChangeSkipped { subject, reason: SkipReason::NotIncluded });
-        }
-        return;
-    }
-    if let (NodeState::Deferred, Some(WaitsFor::Kind(gvk))) = (verdict.state, &verdict.waits_for) {
-        let event = EventKind::ChangeDeferred { subject: subject.clone(), missing: vec![gvk.clone()], expected_from: None };
-        push_new(&mut told.deferred, key, event, events);
-    }
-    if context.instance_kinds.contains(&key.gvk.group_kind()) && observed(observation, key).is_some() {
-        return;
-    }
-    let (health, reason, message) = judged(verdict, observed(observation, key));
-    let causes = match health {
-        Health::Current => Vec::new(),
-        _ => causes_of(verdict, decision, observation, context),
-    };
-    let event = EventKind::HealthChanged { subject, health, reason, message, causes };
-    push_new(&mut told.last, key, event, events);
 }
 
 fn push_new(last: &mut BTreeMap<ObjectKey, EventKind>, key: &ObjectKey, event: EventKind, events: &mut Vec<EventKind>) {
@@ -94,8 +61,155 @@ fn push_new(last: &mut BTreeMap<ObjectKey, EventKind>, key: &ObjectKey, event: E
     }
 }
 
-fn observed<'a>(observation: &'a Observation, key: &ObjectKey) -> Option<&'a Object> {
-    observation.objects.get(key).and_then(Option::as_ref)
+/// One decision with all that it was made from.
+struct Teller<'a> {
+    decision: &'a Decision,
+    observation: &'a Observation,
+    context: &'a Context<'a>,
+}
+
+impl Teller<'_> {
+    fn node(&self, verdict: &NodeVerdict, key: &ObjectKey, told: &mut Told, events: &mut Vec<EventKind>) {
+        let subject = self.child(verdict, key);
+        let before = told.states.insert(key.clone(), verdict.state);
+        if verdict.state == NodeState::Skipped {
+            if before != Some(NodeState::Skipped) {
+                events.push(EventKind::ChangeSkipped { subject, reason: SkipReason::NotIncluded });
+            }
+            return;
+        }
+        if let (NodeState::Deferred, Some(WaitsFor::Kind(gvk))) = (verdict.state, &verdict.waits_for) {
+            let event = EventKind::ChangeDeferred { subject: subject.clone(), missing: vec![gvk.clone()], expected_from: None };
+            push_new(&mut told.deferred, key, event, events);
+        }
+        let object = self.observed(key);
+        if self.context.instance_kinds.contains(&key.gvk.group_kind()) && object.is_some() {
+            // It tells of itself.
+            return;
+        }
+        let (health, reason, message) = judged(verdict, object);
+        let causes = if health == Health::Current { Vec::new() } else { self.causes_of(verdict) };
+        push_new(&mut told.last, key, EventKind::HealthChanged { subject, health, reason, message, causes }, events);
+    }
+
+    fn instance(&self, causes: &[Cause]) -> EventKind {
+        let is_deferred = self.decision.nodes.iter().any(|verdict| verdict.state == NodeState::Deferred);
+        let (health, reason) = match self.decision.state {
+            InstanceState::Deleting => (Health::Terminating, "Deleting"),
+            InstanceState::Error => (Health::Failed, "Error"),
+            _ if self.decision.ready => (Health::Current, "Ready"),
+            _ if is_deferred => (Health::Waiting, "Deferred"),
+            _ => (Health::InProgress, "InProgress"),
+        };
+        let (message, causes) = match (health, causes.first()) {
+            (Health::Current, _) => (String::new(), Vec::new()),
+            (_, Some(cause)) => (cause.message.clone(), causes.to_vec()),
+            (_, None) => (health::judge(&self.observation.instance).message, Vec::new()),
+        };
+        let subject = Subject::root(self.context.instance.clone());
+        EventKind::HealthChanged { subject, health, reason: reason.to_owned(), message, causes }
+    }
+
+    /// The causes of the node that asks most for attention.
+    fn root_causes(&self) -> Vec<Cause> {
+        // Of equals the first in topological order: the others may well wait for it.
+        let worst = self.decision.nodes.iter().rev().max_by_key(|verdict| urgency(verdict.state));
+        match worst.filter(|verdict| urgency(verdict.state) > 0) {
+            Some(verdict) => self.chain(verdict),
+            // Everything is as wanted, but a child that is an instance is not Ready yet (contracts 13).
+            None => self.unready_child(),
+        }
+    }
+
+    fn unready_child(&self) -> Vec<Cause> {
+        let causes = &self.context.causes;
+        let mut children = self.decision.nodes.iter().flat_map(|verdict| verdict.objects.iter().map(move |key| (verdict, key)));
+        let child = children.find(|(_, key)| causes.get(*key).is_some_and(|causes| !causes.is_empty()));
+        let Some((verdict, key)) = child else { return Vec::new() };
+        let subject = Some(self.child(verdict, key));
+        let mut chain = vec![Cause { subject, reason: "NotReady".into(), message: format!("{key} is not ready") }];
+        chain.extend(causes[key].iter().cloned());
+        chain.truncate(LONGEST);
+        chain
+    }
+
+    /// The node itself, then everything it waits for.
+    fn chain(&self, verdict: &NodeVerdict) -> Vec<Cause> {
+        let mut causes = vec![self.link(verdict)];
+        causes.extend(self.causes_of(verdict));
+        causes.truncate(LONGEST);
+        causes
+    }
+
+    /// What a node waits for, and so on to the root.
+    fn causes_of(&self, verdict: &NodeVerdict) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        let mut seen = BTreeSet::from([verdict.id.as_str()]);
+        let mut here = verdict;
+        while causes.len() < LONGEST {
+            causes.extend(self.inherited(here));
+            match &here.waits_for {
+                Some(WaitsFor::Node(next) | WaitsFor::Field { node: next, .. }) => {
+                    let next = self.decision.node(next).filter(|next| seen.insert(next.id.as_str()));
+                    let Some(next) = next else { break };
+                    causes.push(self.link(next));
+                    here = next;
+                }
+                other => {
+                    causes.extend(other.as_ref().and_then(root_cause));
+                    break;
+                }
+            }
+        }
+        causes.truncate(LONGEST);
+        causes
+    }
+
+    fn link(&self, verdict: &NodeVerdict) -> Cause {
+        let key = verdict.objects.first();
+        let (_, reason, message) = judged(verdict, key.and_then(|key| self.observed(key)));
+        let message = if message.is_empty() { format!("node {} is not ready", verdict.id) } else { message };
+        Cause { subject: key.map(|key| self.child(verdict, key)), reason, message }
+    }
+
+    /// What a child that is an instance itself gave as its causes.
+    fn inherited(&self, verdict: &NodeVerdict) -> Vec<Cause> {
+        verdict.objects.iter().find_map(|key| self.context.causes.get(key)).cloned().unwrap_or_default()
+    }
+
+    fn observed(&self, key: &ObjectKey) -> Option<&Object> {
+        self.observation.objects.get(key).and_then(Option::as_ref)
+    }
+
+    fn child(&self, verdict: &NodeVerdict, key: &ObjectKey) -> Subject {
+        Subject::child(key.clone(), verdict.id.as_str(), self.context.instance.clone())
+    }
+}
+
+fn urgency(state: NodeState) -> u8 {
+    match state {
+        NodeState::Failed => 5,
+        NodeState::Terminating => 4,
+        NodeState::Unready => 3,
+        NodeState::Acting => 2,
+        NodeState::Deferred | NodeState::Pending => 1,
+        NodeState::Ready | NodeState::Skipped => 0,
+    }
+}
+
+/// What is outside the graph.
+fn root_cause(waits_for: &WaitsFor) -> Option<Cause> {
+    match waits_for {
+        WaitsFor::Kind(gvk) => {
+            Some(Cause { subject: None, reason: "NotServed".into(), message: format!("{gvk} is not served yet") })
+        }
+        WaitsFor::Object(key) => Some(Cause {
+            subject: Some(Subject::root(key.clone())),
+            reason: "NotFound".into(),
+            message: format!("{key} does not exist"),
+        }),
+        WaitsFor::Node(_) | WaitsFor::Field { .. } | WaitsFor::Deletion(_) | WaitsFor::Condition(_) => None,
+    }
 }
 
 /// Health, reason and message of a node's object.
@@ -115,119 +229,10 @@ fn judged(verdict: &NodeVerdict, object: Option<&Object>) -> (Health, String, St
 
 /// The object's own words where it has any that say why; else the condition that does not hold.
 fn unready(verdict: &NodeVerdict, object: Option<&Object>) -> (Health, String, String) {
-    let own = object.map(health::judge);
-    match own {
+    match object.map(health::judge) {
         Some(own) if !matches!(own.health, Health::Current | Health::Unknown) => (own.health, own.reason, own.message),
         _ => (Health::InProgress, "NotReady".to_owned(), verdict.message.clone()),
     }
-}
-
-fn of_instance(decision: &Decision, observation: &Observation, context: &Context<'_>, causes: &[Cause]) -> EventKind {
-    let missing = decision.nodes.iter().find(|verdict| verdict.state == NodeState::Deferred);
-    let (health, reason) = match decision.state {
-        InstanceState::Deleting => (Health::Terminating, "Deleting"),
-        InstanceState::Error => (Health::Failed, "Error"),
-        _ if decision.ready => (Health::Current, "Ready"),
-        _ if missing.is_some() => (Health::Waiting, "Deferred"),
-        _ => (Health::InProgress, "InProgress"),
-    };
-    let own_failure = health::judge(&observation.instance);
-    let message = match (health, causes.first()) {
-        (Health::Current, _) => String::new(),
-        (_, Some(cause)) => cause.message.clone(),
-        _ => own_failure.message,
-    };
-    let causes = if health == Health::Current { Vec::new() } else { causes.to_vec() };
-    EventKind::HealthChanged {
-        subject: Subject::root(context.instance.clone()),
-        health,
-        reason: reason.to_owned(),
-        message,
-        causes,
-    }
-}
-
-/// The causes of the node that asks most for attention.
-fn root_causes(decision: &Decision, observation: &Observation, context: &Context<'_>) -> Vec<Cause> {
-    let urgency = |state: NodeState| match state {
-        NodeState::Failed => 5,
-        NodeState::Terminating => 4,
-        NodeState::Unready => 3,
-        NodeState::Acting => 2,
-        NodeState::Deferred | NodeState::Pending => 1,
-        NodeState::Ready | NodeState::Skipped => 0,
-    };
-    // Of equals the first in topological order: the others may well wait for it.
-    let worst = decision.nodes.iter().rev().max_by_key(|verdict| urgency(verdict.state));
-    match worst.filter(|verdict| urgency(verdict.state) > 0) {
-        Some(verdict) => chain(verdict, decision, observation, context),
-        // Everything is as wanted, but a child that is an instance is not Ready yet (contracts 13).
-        None => unready_child(decision, context),
-    }
-}
-
-fn unready_child(decision: &Decision, context: &Context<'_>) -> Vec<Cause> {
-    let mut children = decision.nodes.iter().flat_map(|verdict| verdict.objects.iter().map(move |key| (verdict, key)));
-    let child = children.find(|(_, key)| context.causes.get(*key).is_some_and(|causes| !causes.is_empty()));
-    let Some((verdict, key)) = child else { return Vec::new() };
-    let subject = Subject::child(key.clone(), verdict.id.as_str(), context.instance.clone());
-    let mut causes = vec![Cause { subject: Some(subject), reason: "NotReady".into(), message: format!("{key} is not ready") }];
-    causes.extend(context.causes[key].iter().cloned());
-    causes.truncate(LONGEST);
-    causes
-}
-
-/// The node itself, then everything it waits for.
-fn chain(verdict: &NodeVerdict, decision: &Decision, observation: &Observation, context: &Context<'_>) -> Vec<Cause> {
-    let mut causes = vec![link(verdict, observation, context)];
-    causes.extend(causes_of(verdict, decision, observation, context));
-    causes.truncate(LONGEST);
-    causes
-}
-
-/// What a node waits for, and so on to the root.
-fn causes_of(verdict: &NodeVerdict, decision: &Decision, observation: &Observation, context: &Context<'_>) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let mut seen = BTreeSet::from([verdict.id.as_str()]);
-    let mut here = verdict;
-    while causes.len() < LONGEST {
-        causes.extend(inherited(here, context));
-        match &here.waits_for {
-            Some(WaitsFor::Node(next) | WaitsFor::Field { node: next, .. }) => {
-                let Some(next) = decision.node(next).filter(|next| seen.insert(next.id.as_str())) else { break };
-                causes.push(link(next, observation, context));
-                here = next;
-            }
-            Some(WaitsFor::Kind(gvk)) => {
-                causes.push(Cause { subject: None, reason: "NotServed".into(), message: format!("{gvk} is not served yet") });
-                break;
-            }
-            Some(WaitsFor::Object(key)) => {
-                causes.push(Cause {
-                    subject: Some(Subject::root(key.clone())),
-                    reason: "NotFound".into(),
-                    message: format!("{key} does not exist"),
-                });
-                break;
-            }
-            Some(WaitsFor::Deletion(_) | WaitsFor::Condition(_)) | None => break,
-        }
-    }
-    causes.truncate(LONGEST);
-    causes
-}
-
-fn link(verdict: &NodeVerdict, observation: &Observation, context: &Context<'_>) -> Cause {
-    let key = verdict.objects.first();
-    let (_, reason, message) = judged(verdict, key.and_then(|key| observed(observation, key)));
-    let subject = key.map(|key| Subject::child(key.clone(), verdict.id.as_str(), context.instance.clone()));
-    let message = if message.is_empty() { format!("node {} is not ready", verdict.id) } else { message };
-    Cause { subject, reason, message }
-}
-
-/// What a child that is an instance itself gave as its causes.
-fn inherited(verdict: &NodeVerdict, context: &Context<'_>) -> Vec<Cause> {
-    verdict.objects.iter().find_map(|key| context.causes.get(key)).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -83,10 +83,7 @@ impl Definitions {
             self.forget(key);
             return Ok(Outcome::Done);
         };
-        match object.is_terminating() {
-            true => self.remove(key, &object).await,
-            false => self.keep(key, &object).await,
-        }
+        if object.is_terminating() { self.remove(key, &object).await } else { self.keep(key, &object).await }
     }
 
     async fn object(&self, key: &ObjectKey) -> Result<Option<Object>, Trouble> {
@@ -344,7 +341,7 @@ fn all_instances(definition: &ObjectKey, graph: &Graph) -> Query {
 fn digest(object: &Object) -> String {
     use sha2::{Digest, Sha256};
     let text = serde_json::to_vec(&object.0).expect("JSON can be written");
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hex(&Sha256::digest(text))
 }
 
 /// Health of a definition from the status that it gets.

@@ -50,7 +50,6 @@ fn definitions() -> Option<Vec<Object>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[expect(clippy::print_stderr, reason = "a figure to be read, and a test that did not run must say so")]
 async fn the_platform_comes_up_with_kinds_that_come_late() {
     let Some(definitions) = definitions() else {
         eprintln!("1 test did not run: PLINTH_DATA has no seeds/004 beside it");

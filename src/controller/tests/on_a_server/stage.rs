@@ -6,10 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
-};
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, crds};
 use plinth_cluster::Cluster;
 use plinth_controller::{Handle, Options, start};
@@ -20,14 +16,13 @@ use plinth_engine::{
 use plinth_releasechannel::{Limits, pack};
 use plinth_run::{EventKind, Recorder};
 use plinth_support::{ApiServer, Identity};
-use serde_json::Value;
 
 /// How long anything may take on a machine that is busy with other tests.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What was told, and when.
 #[derive(Default)]
-pub struct Told(Mutex<Vec<(Instant, EventKind)>>);
+pub(crate) struct Told(Mutex<Vec<(Instant, EventKind)>>);
 
 impl Recorder for Told {
     fn record(&self, kind: EventKind) {
@@ -35,40 +30,39 @@ impl Recorder for Told {
     }
 }
 
-pub struct Stage {
-    pub server: ApiServer,
-    pub cluster: Arc<Cluster>,
-    pub client: Client,
-    pub recorder: Arc<Told>,
-    pub handle: Option<Handle>,
+pub(crate) struct Stage {
+    pub(crate) server: ApiServer,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) recorder: Arc<Told>,
+    pub(crate) handle: Option<Handle>,
 }
 
 impl Stage {
     /// A server with the CRDs of definitions and delivery, and the loop.
-    pub async fn set() -> Self {
+    pub(crate) async fn set() -> Self {
         let server = ApiServer::start().unwrap();
         let client = server.client(Identity::Admin).await;
         let cluster = Cluster::with_client(ClusterKey::host(), client.clone());
-        let stage = Self { cluster, client, recorder: Arc::default(), handle: None, server };
+        let stage = Self { cluster, recorder: Arc::default(), handle: None, server };
         for crd in crds::platform() {
             stage.apply(crd).await;
         }
         stage
     }
 
-    pub fn start(&mut self, options: Options) {
+    pub(crate) fn start(&mut self, options: Options) {
         let recorder = Arc::clone(&self.recorder) as _;
         self.handle = Some(start([Arc::clone(&self.cluster)], recorder, options));
     }
 
-    pub async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.stop().await;
         }
     }
 
     /// Applies as a user would.
-    pub async fn apply(&self, object: Object) -> Object {
+    pub(crate) async fn apply(&self, object: Object) -> Object {
         let key = object.key(&ClusterKey::host()).unwrap();
         let apply = Apply { key, object, manager: "user".into(), force: true, subresource: None };
         let began = Instant::now();
@@ -81,16 +75,16 @@ impl Stage {
         }
     }
 
-    pub async fn delete(&self, key: &ObjectKey) {
+    pub(crate) async fn delete(&self, key: &ObjectKey) {
         self.cluster.delete(&Delete { key: key.clone(), uid: None }).await.unwrap();
     }
 
-    pub async fn get(&self, key: &ObjectKey) -> Option<Object> {
+    pub(crate) async fn get(&self, key: &ObjectKey) -> Option<Object> {
         self.cluster.get(key).await.ok().flatten()
     }
 
     /// Waits until an object is as wanted; tells how it is where that takes too long.
-    pub async fn until(&self, key: &ObjectKey, what: &str, is_so: impl Fn(Option<&Object>) -> bool) -> Option<Object> {
+    pub(crate) async fn until(&self, key: &ObjectKey, what: &str, is_so: impl Fn(Option<&Object>) -> bool) -> Option<Object> {
         let began = Instant::now();
         loop {
             let object = self.get(key).await;
@@ -105,34 +99,23 @@ impl Stage {
         }
     }
 
-    pub async fn patch_status(&self, key: &ObjectKey, plural: &str, status: Value) {
-        let gvk = kube::core::GroupVersionKind::gvk(&key.gvk.group, &key.gvk.version, &key.gvk.kind);
-        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-        let api: Api<DynamicObject> = match &key.namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            None => Api::all_with(self.client.clone(), &resource),
-        };
-        let patch = Patch::Merge(serde_json::json!({"status": status}));
-        api.patch_status(&key.name, &PatchParams::default(), &patch).await.unwrap();
-    }
-
-    pub fn events(&self) -> Vec<EventKind> {
+    pub(crate) fn events(&self) -> Vec<EventKind> {
         self.recorder.0.lock().unwrap().iter().map(|(_, event)| event.clone()).collect()
     }
 
     /// What was told from a moment on, one line an event.
-    pub fn timeline(&self, from: Instant) -> Vec<String> {
+    pub(crate) fn timeline(&self, from: Instant) -> Vec<String> {
         let told = self.recorder.0.lock().unwrap();
         let late = told.iter().filter(|(at, _)| *at >= from);
         late.map(|(at, event)| format!("{:>6} ms {event:?}", at.duration_since(from).as_millis())).collect()
     }
 
-    pub fn is_ready(&self, key: &ObjectKey) -> bool {
+    pub(crate) fn is_ready(&self, key: &ObjectKey) -> bool {
         self.handle.as_ref().is_some_and(|handle| handle.instances.is_ready(key) == Some(true))
     }
 }
 
-pub fn key(group: &str, version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
+pub(crate) fn key(group: &str, version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
     ObjectKey {
         cluster: ClusterKey::host(),
         gvk: GroupVersionKind::new(group, version, kind),
@@ -141,26 +124,26 @@ pub fn key(group: &str, version: &str, kind: &str, namespace: Option<&str>, name
     }
 }
 
-pub fn objects(text: &str) -> Vec<Object> {
+pub(crate) fn objects(text: &str) -> Vec<Object> {
     let documents = yaml::documents(text).unwrap();
     documents.into_iter().map(|document| Object::from_value(document.value).unwrap()).collect()
 }
 
-pub fn object(text: &str) -> Object {
+pub(crate) fn object(text: &str) -> Object {
     objects(text).remove(0)
 }
 
-pub fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-pub fn data(path: &str) -> PathBuf {
+pub(crate) fn data(path: &str) -> PathBuf {
     let default = || workspace().join("../shared/data");
     std::env::var_os("PLINTH_DATA").map_or_else(default, PathBuf::from).join(path)
 }
 
 /// The sample's components as an archive.
-pub fn archive(folder: &Path) -> PathBuf {
+pub(crate) fn archive(folder: &Path) -> PathBuf {
     let contents = pack(&workspace().join("distributions/open-control-plane-kind"), &Limits::default()).unwrap();
     let path = folder.join("channel.tgz");
     contents.write(&path, plinth_releasechannel::Format::of(&path)).unwrap();
@@ -168,7 +151,7 @@ pub fn archive(folder: &Path) -> PathBuf {
 }
 
 /// A definition as the document prints it.
-pub fn of_seed_004(name: &str) -> Option<String> {
+pub(crate) fn of_seed_004(name: &str) -> Option<String> {
     let folder = data("../seeds");
     let path = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let path = path.into_iter().find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("004")))?;

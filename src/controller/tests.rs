@@ -1,0 +1,340 @@
+//! The reconcilers together, on a cluster in memory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use plinth_api::{ClusterKey, Object, ObjectKey};
+use plinth_cluster::watch::{Owner, WatchSet};
+use plinth_engine::graph;
+use plinth_manager::reconcile::{Outcome, Reconciler};
+use plinth_run::{Action, EventKind, Health, RunState, SkipReason, state};
+use serde_json::{Value, json};
+
+use crate::{
+    graphs::Graphs,
+    instance::{self, Instances},
+    rgd::Definitions,
+    twin::Scene,
+};
+
+/// Both reconcilers and a queue of instances.
+struct Loop {
+    scene: Scene,
+    definitions: Definitions,
+    instances: Instances,
+    queued: Arc<Mutex<Vec<ObjectKey>>>,
+}
+
+impl Loop {
+    fn new() -> Self {
+        Self::with(Scene::set(), BTreeMap::new())
+    }
+
+    fn with(scene: Scene, seed: BTreeMap<ObjectKey, state::Applied>) -> Self {
+        let (graphs, queued) = (Arc::new(Graphs::default()), Arc::new(Mutex::new(Vec::new())));
+        let queue = Arc::clone(&queued);
+        let enqueue: Arc<dyn Fn(&ObjectKey) + Send + Sync> = Arc::new(move |key| queue.lock().unwrap().push(key.clone()));
+        let definitions =
+            Definitions::new(scene.world.clone(), Arc::clone(&graphs), graph::Options::default(), Arc::clone(&enqueue));
+        let instances = Instances::new(scene.world.clone(), graphs, seed, enqueue);
+        Self { scene, definitions, instances, queued }
+    }
+
+    /// The same cluster, another process.
+    fn restarted(self, seed: BTreeMap<ObjectKey, state::Applied>) -> Self {
+        let recorder = Arc::default();
+        let scene = Scene {
+            world: crate::world::World { recorder: Arc::clone(&recorder) as _, ..self.scene.world },
+            recorder,
+            ..self.scene
+        };
+        Self::with(scene, seed)
+    }
+
+    async fn define(&self, key: &ObjectKey) -> Outcome {
+        self.definitions.reconcile(key).await.unwrap()
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Outcome {
+        self.instances.reconcile(key).await.unwrap()
+    }
+
+    /// A definition in use, and an instance of it.
+    async fn app(&self, spec: Value) -> (ObjectKey, ObjectKey) {
+        let definition = self.scene.twin.put(rgd(spec));
+        self.define(&definition).await;
+        // The status says Established only when it is seen.
+        self.define(&definition).await;
+        let instance = self.scene.twin.put(json!({"apiVersion": "x.test/v1", "kind": "App",
+            "metadata": {"name": "one", "namespace": "n"}, "spec": {"text": "hello"}}));
+        (definition, instance)
+    }
+
+    fn object(&self, key: &ObjectKey) -> Object {
+        self.scene.twin.object(key).unwrap_or_else(|| panic!("{key} exists"))
+    }
+}
+
+fn rgd(resources: Value) -> Value {
+    json!({"apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition", "metadata": {"name": "app", "uid": "rgd"},
+        "spec": {"schema": {"group": "x.test", "apiVersion": "v1", "kind": "App", "spec": {"text": "string"}}, "resources": resources}})
+}
+
+fn map(id: &str, name: &str, value: &str) -> Value {
+    json!({"id": id, "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value}}})
+}
+
+/// `b` reads `a`.
+fn two() -> Value {
+    json!([map("a", "a", "${schema.spec.text}"), map("b", "b", "${a.data.v}!")])
+}
+
+fn child(name: &str) -> ObjectKey {
+    ObjectKey {
+        cluster: ClusterKey::host(),
+        gvk: plinth_api::GroupVersionKind::new("", "v1", "ConfigMap"),
+        namespace: Some("n".into()),
+        name: name.into(),
+    }
+}
+
+fn applied(events: &[EventKind]) -> Vec<(String, Action)> {
+    let applied = events.iter().filter_map(|event| match event {
+        EventKind::ChangeApplied { subject, action, .. } => Some((subject.key.name.clone(), *action)),
+        _ => None,
+    });
+    applied.collect()
+}
+
+fn condition(object: &Object, kind: &str) -> (String, String, String) {
+    let found = object.status()["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == kind);
+    let text = |field: &str| found.map(|found| found[field].as_str().unwrap().to_owned()).unwrap_or_default();
+    (text("status"), text("reason"), text("message"))
+}
+
+#[tokio::test]
+async fn an_instance_is_brought_up_once() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(two()).await;
+    assert_eq!(stage.object(&definition).status()["state"], "Active");
+    assert_eq!(stage.pass(&instance).await, Outcome::Done);
+    assert_eq!(stage.object(&child("b")).at(&["data", "v"]), Some(&json!("hello!")));
+    assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+    assert_eq!(stage.instances.is_ready(&instance), Some(true));
+    let events = stage.scene.events();
+    assert_eq!(applied(&events)[1..], [("a".into(), Action::Create), ("b".into(), Action::Create)]);
+    assert!(events.iter().any(|event| matches!(event,
+        EventKind::HealthChanged { subject, health: Health::Current, .. } if subject.key == instance)));
+
+    stage.scene.twin.log();
+    assert_eq!(stage.pass(&instance).await, Outcome::Done);
+    assert_eq!(stage.scene.twin.log(), Vec::<String>::new(), "a pass with nothing to do makes no request");
+    assert_eq!(stage.scene.events().len(), events.len(), "and tells nothing");
+}
+
+#[tokio::test]
+async fn an_index_that_lags_causes_no_second_write() {
+    let stage = Loop::new();
+    let (_, instance) = stage.app(two()).await;
+    stage.scene.twin.freeze();
+    stage.pass(&instance).await;
+    stage.scene.twin.writes();
+    stage.pass(&instance).await;
+    assert_eq!(stage.scene.twin.writes(), Vec::<String>::new());
+    stage.scene.twin.thaw();
+    stage.pass(&instance).await;
+    assert_eq!(stage.scene.twin.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn drift_is_mended_and_a_deleted_child_comes_back() {
+    let stage = Loop::new();
+    let (_, instance) = stage.app(two()).await;
+    stage.pass(&instance).await;
+    let mut tampered = stage.object(&child("a"));
+    tampered.0.insert("data".into(), json!({"v": "other"}));
+    stage.scene.twin.put(tampered.into_value());
+    stage.scene.twin.remove(&child("b"));
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&child("a")).at(&["data", "v"]), Some(&json!("hello")));
+    assert_eq!(stage.object(&child("b")).at(&["data", "v"]), Some(&json!("hello!")));
+}
+
+#[tokio::test]
+async fn what_a_journal_proves_is_not_written_again() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(two()).await;
+    stage.pass(&instance).await;
+    let mut state = RunState::default();
+    for (index, kind) in stage.scene.events().into_iter().enumerate() {
+        let seq = index as u64 + 1;
+        let run = plinth_run::RunId("r".into());
+        state.fold(&plinth_run::Event { v: 1, run, seq, at: jiff::Timestamp::UNIX_EPOCH, kind });
+    }
+
+    let stage = stage.restarted(state.applied.clone());
+    stage.define(&definition).await;
+    stage.scene.twin.writes();
+    stage.pass(&instance).await;
+    assert_eq!(stage.scene.twin.writes(), Vec::<String>::new());
+    let skipped = stage.scene.events().into_iter().filter_map(|event| match event {
+        EventKind::ChangeSkipped { subject, reason: SkipReason::Proven { .. } } => Some(subject.key.name),
+        _ => None,
+    });
+    assert_eq!(skipped.collect::<Vec<_>>(), ["a", "b"]);
+
+    // Somebody changed a child while nobody looked: the proof does not hold for it.
+    let mut tampered = stage.object(&child("a"));
+    tampered.0.insert("data".into(), json!({"v": "other"}));
+    stage.scene.twin.put(tampered.into_value());
+    let stage = stage.restarted(state.applied);
+    stage.define(&definition).await;
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&child("a")).at(&["data", "v"]), Some(&json!("hello")));
+    assert_eq!(applied(&stage.scene.events()), [("a".into(), Action::Configure)]);
+}
+
+#[tokio::test]
+async fn a_refused_write_is_tried_again_later_and_hides_nothing() {
+    let stage = Loop::new();
+    let (_, instance) = stage.app(json!([map("a", "a", "x"), map("b", "b", "${a.data.v}"), map("c", "c", "x")])).await;
+    stage.scene.twin.refuse("a", true);
+    let Outcome::RequeueAfter(delay) = stage.pass(&instance).await else { panic!("not tried again") };
+    assert!(!delay.is_zero());
+    assert!(stage.scene.twin.object(&child("c")).is_some(), "an independent node goes on");
+    assert_eq!(stage.object(&instance).status()["state"], "ERROR");
+    let Some(EventKind::HealthChanged { health, causes, .. }) = stage
+        .scene
+        .events()
+        .into_iter()
+        .rev()
+        .find(|event| matches!(event, EventKind::HealthChanged { subject, .. } if subject.key == instance))
+    else {
+        panic!("not told")
+    };
+    assert_eq!(health, Health::Failed);
+    assert!(causes[0].message.contains("refused by the test"), "{causes:?}");
+
+    stage.scene.twin.writes();
+    stage.pass(&instance).await;
+    assert_eq!(stage.scene.twin.writes(), Vec::<String>::new(), "not before its time");
+    stage.scene.twin.refuse("a", false);
+    stage.scene.later(600);
+    assert_eq!(stage.pass(&instance).await, Outcome::Done);
+    assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+}
+
+#[tokio::test]
+async fn an_instance_goes_after_its_children_and_a_definition_after_its_instances() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(two()).await;
+    stage.pass(&instance).await;
+    let mark = |key: &ObjectKey| {
+        let mut object = stage.object(key);
+        object.metadata_mut().insert("deletionTimestamp".into(), json!("2026-01-01T00:00:00Z"));
+        stage.scene.twin.put(object.into_value());
+    };
+    mark(&definition);
+    assert!(matches!(stage.define(&definition).await, Outcome::Wait { .. }));
+    let (status, reason, message) = condition(&stage.object(&definition), "Ready");
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "WaitingForInstances"));
+    assert!(message.contains("App.x.test/n/one"), "{message}");
+
+    mark(&instance);
+    stage.scene.twin.writes();
+    // Each wave is gone at once here; on a server each ends with a notice of its own.
+    for _ in 0..3 {
+        stage.pass(&instance).await;
+    }
+    let writes = stage.scene.twin.writes();
+    let of = |text: &str| writes.iter().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}: {writes:#?}"));
+    assert!(of("delete ConfigMap/n/b") < of("delete ConfigMap/n/a") && of("delete ConfigMap/n/a") < of("release App"));
+    assert!(stage.scene.twin.object(&instance).is_none());
+    assert!(stage.scene.events().iter().any(|event| matches!(event,
+        EventKind::HealthChanged { subject, health: Health::NotFound, .. } if subject.key == instance)));
+    assert_eq!(stage.scene.twin.set_of(&Owner { role: instance::ROLE, key: instance }), WatchSet::default());
+
+    stage.define(&definition).await;
+    assert!(stage.scene.twin.object(&definition).is_none());
+}
+
+#[tokio::test]
+async fn a_definition_without_spec_says_so_and_can_be_deleted() {
+    let stage = Loop::new();
+    let mut bare = rgd(Value::Null);
+    bare["spec"] = Value::Null;
+    let definition = stage.scene.twin.put(bare);
+    stage.define(&definition).await;
+    let (status, reason, message) = condition(&stage.object(&definition), "GraphAccepted");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "InvalidResourceGraph"));
+    assert!(message.contains("spec is missing"), "{message}");
+    assert!(stage.object(&definition).finalizers().is_empty(), "nothing holds it");
+}
+
+#[tokio::test]
+async fn kinds_that_come_late_are_deferred_and_then_compiled() {
+    let stage = Loop::new();
+    let late = json!({"id": "late", "template": {"apiVersion": "late.test/v1", "kind": "Thing",
+        "metadata": {"name": "t"}, "spec": {"v": "${a.data.v}"}}});
+    let (definition, instance) = stage.app(json!([map("a", "a", "x"), late])).await;
+    let seen = stage.object(&definition);
+    assert_eq!(seen.status()["state"], "Inactive");
+    let (status, reason, message) = condition(&seen, "GraphAccepted");
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "Deferred"));
+    assert!(message.contains("Thing.late.test/v1 (node late)"), "{message}");
+    assert_eq!(condition(&seen, "KindReady").0, "True");
+    stage.pass(&instance).await;
+    assert!(stage.scene.twin.object(&child("a")).is_some(), "what compiles runs");
+    assert_eq!(stage.instances.is_ready(&instance), Some(false));
+    let kind = plinth_api::GroupVersionKind::new("late.test", "v1", "Thing");
+    assert_eq!(stage.definitions.using(&kind.group_kind()), std::slice::from_ref(&definition));
+
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.late.test"},
+        "spec": {"group": "late.test", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"}, "versions": [{"name": "v1",
+            "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object",
+                "properties": {"v": {"type": "string"}}}}}}}]}});
+    stage.scene.twin.serve(&Object::from_value(crd).unwrap());
+    stage.queued.lock().unwrap().clear();
+    stage.define(&definition).await;
+    assert_eq!(stage.object(&definition).status()["state"], "Active");
+    assert_eq!(*stage.queued.lock().unwrap(), std::slice::from_ref(&instance), "its instances go on");
+    stage.pass(&instance).await;
+    assert_eq!(stage.instances.is_ready(&instance), Some(true));
+}
+
+#[tokio::test]
+async fn a_refused_breaking_change_changes_nothing() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(two()).await;
+    stage.pass(&instance).await;
+    let change = |annotations: Value| {
+        let mut changed = stage.object(&definition);
+        changed.metadata_mut().insert("annotations".into(), annotations);
+        changed.0["spec"]["schema"]["spec"] = json!({"other": "string | default=x"});
+        changed.0["spec"]["resources"] = json!([map("a", "a", "${schema.spec.other}")]);
+        stage.scene.twin.put(changed.into_value());
+    };
+    change(json!({}));
+    stage.scene.twin.writes();
+    stage.define(&definition).await;
+    let (status, reason, message) = condition(&stage.object(&definition), "KindReady");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Failed"));
+    assert!(message.contains("breaking changes detected"), "{message}");
+    stage.pass(&instance).await;
+    let writes = stage.scene.twin.writes();
+    assert!(writes.iter().all(|line| line.contains("ResourceGraphDefinition")), "only its own status: {writes:#?}");
+
+    change(json!({"kro.run/allow-breaking-changes": "true"}));
+    stage.define(&definition).await;
+    // The default that a server would fill in.
+    let mut defaulted = stage.object(&instance);
+    defaulted.0["spec"] = json!({"other": "x"});
+    stage.scene.twin.put(defaulted.into_value());
+    assert!(
+        stage.scene.events().iter().any(|event| matches!(event, EventKind::Warning { reason, .. } if reason == "BreakingChange"))
+    );
+    stage.pass(&instance).await;
+    assert!(stage.scene.twin.object(&child("b")).is_none(), "what is no longer wanted is pruned");
+}
