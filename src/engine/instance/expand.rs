@@ -29,7 +29,11 @@ pub(crate) fn expand(graph: &Graph, node: &Node, values: &Values) -> Result<Vec<
     if size > most {
         return Err(Trouble::Failed(format!("collection size of {size} is over the maximum collection size of {most}")));
     }
-    let mut items = vec![values.clone()];
+    let growing = node
+        .for_each
+        .iter()
+        .fold(values.clone(), |values, dimension| values.growing_with(&dimension.name, &dimension.expression));
+    let mut items = vec![growing];
     for (name, list) in &lists {
         items = items.iter().flat_map(|item| list.iter().map(|value| item.with(name, value.clone()))).collect();
     }

@@ -1,6 +1,6 @@
 //! What expressions read: the instance, and the objects of the nodes as they are observed.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use plinth_api::Object;
 use serde_json::Value;
@@ -32,7 +32,11 @@ pub(crate) enum Trouble {
 
 /// The variables of a pass.
 #[derive(Clone)]
-pub(crate) struct Values(Activation);
+pub(crate) struct Values {
+    activation: Activation,
+    /// Names of objects that may still come or grow; everything else that is not there never will be.
+    growing: Arc<BTreeSet<String>>,
+}
 
 impl Values {
     /// The instance alone: everything but its status, and without the labels and annotations that are ours.
@@ -45,7 +49,9 @@ impl Values {
             }
         }
         object.0.entry("spec").or_insert_with(|| Value::Object(serde_json::Map::new()));
-        Self(Activation::new().with("schema", object.into_value(), Some(Arc::clone(&graph.instance.schema))))
+        let growing = graph.nodes.iter().map(|node| node.id.clone()).collect();
+        let schema = Some(Arc::clone(&graph.instance.schema));
+        Self { activation: Activation::new().with("schema", object.into_value(), schema), growing: Arc::new(growing) }
     }
 
     /// Sets what a node is: its object, or the list of its objects.
@@ -55,17 +61,26 @@ impl Values {
             Some(schema) if node.kind.is_list() => Some(Arc::new(list(schema))),
             schema => schema.clone(),
         };
-        self.0.set(node.id.clone(), value, schema);
+        self.activation.set(node.id.clone(), value, schema);
     }
 
     /// The same with one more variable.
     pub(crate) fn with(&self, name: &str, value: Value) -> Self {
-        Self(self.0.clone().with(name, value, None))
+        Self { activation: self.activation.clone().with(name, value, None), growing: Arc::clone(&self.growing) }
+    }
+
+    /// The same where what this name stands for may grow if what the expression reads may: an iterator over other nodes.
+    pub(crate) fn growing_with(&self, name: &str, expression: &Expression) -> Self {
+        let mut names = BTreeSet::clone(&self.growing);
+        if expression.references().identifiers.keys().any(|read| self.growing.contains(read)) {
+            names.insert(name.to_owned());
+        }
+        Self { activation: self.activation.clone(), growing: Arc::new(names) }
     }
 
     /// Only one object, read as it is (kro.md section 4: `readyWhen` runs on the raw object).
     pub(crate) fn only(name: &str, value: Value) -> Self {
-        Self(Activation::new().with(name, value, None))
+        Self { activation: Activation::new().with(name, value, None), growing: Arc::new(BTreeSet::from([name.to_owned()])) }
     }
 
     /// The value of an expression.
@@ -79,12 +94,25 @@ impl Values {
     }
 
     fn evaluate_for(&self, expression: &Expression, field: Option<&Schema>) -> Result<Evaluated, Trouble> {
-        evaluate_into(expression, &self.0, &Limits::default(), field).map_err(|error| match error.kind {
-            ErrorKind::Pending { path } => pending(expression, path, &error.message),
+        evaluate_into(expression, &self.activation, &Limits::default(), field).map_err(|error| match error.kind {
+            ErrorKind::Pending { path } => self.pending(expression, path, &error.message),
             ErrorKind::Failed | ErrorKind::LimitExceeded => {
                 Trouble::Failed(format!("failed to evaluate expression: eval {:?}: {}", expression.source(), error.message))
             }
         })
+    }
+
+    /// What the author left out of the instance never comes by waiting; what another object lacks may.
+    fn pending(&self, expression: &Expression, path: String, message: &str) -> Trouble {
+        let path = whole(expression, path);
+        let root = path.split(['.', '[', '?']).next().unwrap_or_default();
+        let mut read = expression.references().identifiers.keys().filter(|name| self.growing.contains(*name));
+        let node = if self.growing.contains(root) { Some(root) } else { read.next().map(String::as_str) };
+        if let Some(node) = node.filter(|_| root != "schema") {
+            return Trouble::Pending { node: node.to_owned(), path };
+        }
+        let field = path.strip_prefix("schema.").unwrap_or(&path);
+        Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
     }
 
     /// Whether all conditions hold; `Err` carries the first that cannot be told, `Ok(Some)` the first that does not hold.
@@ -100,20 +128,9 @@ impl Values {
     }
 }
 
-/// What the author left out of the instance never comes by waiting; what another object lacks may.
-fn pending(expression: &Expression, path: String, message: &str) -> Trouble {
-    let root = path.split(['.', '[', '?']).next().unwrap_or_default();
-    let identifiers = &expression.references().identifiers;
-    let known = if identifiers.contains_key(root) {
-        Some(root)
-    } else {
-        identifiers.keys().map(String::as_str).find(|id| *id != "schema")
-    };
-    match known {
-        Some("schema") | None => {
-            let field = path.strip_prefix("schema.").unwrap_or(&path);
-            Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
-        }
-        Some(node) => Trouble::Pending { node: node.to_owned(), path },
-    }
+/// The whole path that the expression reads, where only its beginning is known to be missing.
+fn whole(expression: &Expression, path: String) -> String {
+    let longer = |full: &String| full.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with(['.', '[']));
+    let mut paths = expression.references().paths.iter().map(|path| path.join(".").replace(".[", "["));
+    paths.find(longer).unwrap_or(path)
 }

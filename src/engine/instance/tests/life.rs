@@ -239,3 +239,25 @@ fn show_03_idle_pass() {
     println!("SHOW 03 idle-pass {:.1} ms for 100 nodes", started.elapsed().as_secs_f64() * 1000.0);
     assert_eq!((decision.actions.len(), decision.state, decision.complete), (0, InstanceState::Active, true));
 }
+
+#[test]
+fn an_absent_field_of_a_listed_input_is_named_too() {
+    let resources = "- id: maps\n  forEach: [{n: '${schema.spec.items}'}]\n".to_owned()
+        + &map("x", "m-${n.name}", "${n.text}").replace("- id: x\n", "");
+    let spec = json!({"items": [{"name": "a"}]});
+    let mut cluster = cluster("items: '[]object'", "", &resources, spec);
+    let maps = cluster.settle().node("maps").unwrap().clone();
+    assert_eq!(maps.state, NodeState::Failed);
+    assert!(maps.message.contains("n.text"), "{}", maps.message);
+}
+
+#[test]
+fn a_field_that_a_listed_object_may_still_get_is_waited_for() {
+    let pods = "- id: pods\n  forEach: [{n: '${schema.spec.names}'}]\n  template:\n    apiVersion: v1\n    kind: Pod\n    metadata:\n      name: ${n}\n    spec:\n      containers: [{name: a, image: b}]\n";
+    let maps = "- id: maps\n  forEach: [{p: '${pods}'}]\n".to_owned()
+        + &map("x", "m-${p.metadata.name}", "${p.status.podIP}").replace("- id: x\n", "");
+    let mut cluster = cluster("names: '[]string'", "", &(pods.to_owned() + &maps), json!({"names": ["a"]}));
+    let maps = cluster.settle().node("maps").unwrap().clone();
+    let expected = WaitsFor::Field { node: "p".to_owned(), path: "p.status.podIP".to_owned() };
+    assert_eq!((maps.state, maps.waits_for), (NodeState::Pending, Some(expected)), "{}", maps.message);
+}
