@@ -1,7 +1,8 @@
 //! Checks before the first write. All run; each has an id, an answer, and a hint where it fails.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use plinth_engine::ports::{Clock, ReadError};
 use plinth_run::{CheckVerdict, ClusterIdentity, EventKind, Log, Recorder, duration};
@@ -23,6 +24,8 @@ pub const PERMISSIONS: &str = "permissions";
 /// After a removal: nothing labelled is left.
 pub const NOTHING_LEFT: &str = "nothing-left";
 
+/// How many questions are open at a time.
+pub(crate) const AT_ONCE: usize = 16;
 /// First wait between two attempts to reach the cluster; it doubles.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait between two attempts.
@@ -96,16 +99,23 @@ pub fn identity(log: &Log, found: &ClusterIdentity, plan: Option<&ClusterIdentit
 
 /// Asks for every permission that the plan needs; the answer names all that are missing.
 pub async fn permissions(planned: &Planned, ports: &Ports) -> Result<(), Error> {
+    allowed(&planned.permissions, ports).await
+}
+
+/// Asks for each of these permissions, several at a time.
+pub(crate) async fn allowed(permissions: &BTreeSet<Permission>, ports: &Ports) -> Result<(), Error> {
+    let ask = |permission| async move { (permission, ports.access.can_i(permission).await) };
+    let answers: Vec<(&Permission, _)> = stream::iter(permissions).map(ask).buffered(AT_ONCE).collect().await;
     let mut missing: Vec<Permission> = Vec::new();
-    for permission in &planned.permissions {
-        if !ports.access.can_i(permission).await? {
+    for (permission, answer) in answers {
+        if !answer? {
             missing.push(permission.clone());
         }
     }
     if !missing.is_empty() {
         return Err(failed(&ports.log, PERMISSIONS, Error::Permissions(missing)));
     }
-    passed(&ports.log, PERMISSIONS, format!("all {} are there", planned.permissions.len()));
+    passed(&ports.log, PERMISSIONS, format!("all {} are there", permissions.len()));
     Ok(())
 }
 

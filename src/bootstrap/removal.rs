@@ -95,17 +95,8 @@ fn change(found: &survey::Found) -> Change {
 async fn allowed(survey: &Survey, ports: &Ports) -> Result<(), Error> {
     let kinds: Vec<_> = survey.all().map(|found| found.key.gvk.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let served = ports.schemas.ensure(&kinds).await?;
-    let mut missing = Vec::new();
-    for permission in survey.all().filter_map(|found| permission(found, served.as_ref())).collect::<BTreeSet<_>>() {
-        if !ports.access.can_i(&permission).await? {
-            missing.push(permission);
-        }
-    }
-    if !missing.is_empty() {
-        return Err(preflight::failed(&ports.log, preflight::PERMISSIONS, Error::Permissions(missing)));
-    }
-    preflight::passed(&ports.log, preflight::PERMISSIONS, "everything may be deleted".into());
-    Ok(())
+    let permissions = survey.all().filter_map(|found| permission(found, served.as_ref())).collect();
+    preflight::allowed(&permissions, ports).await
 }
 
 fn permission(found: &survey::Found, served: &dyn SchemaSource) -> Option<Permission> {

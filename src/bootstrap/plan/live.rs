@@ -1,7 +1,8 @@
 //! What the cluster has of what is wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
+use futures::{StreamExt, TryStreamExt, stream};
 use plinth_api::{Object, ObjectKey};
 use plinth_engine::{
     naming::keys,
@@ -14,6 +15,7 @@ use super::Draft;
 use crate::{
     compare,
     error::Error,
+    preflight::AT_ONCE,
     settings::Settings,
     wanted::{Step, Wanted},
 };
@@ -36,14 +38,17 @@ pub struct Standing {
 
 /// Reads every object whose name is known and compares.
 pub(super) async fn look(draft: &Draft, settings: &Settings, reader: &dyn Reader) -> Result<Found, Error> {
+    let places: Vec<_> = draft.places.iter().filter(|place| place.is_named() && place.waits_for.is_empty()).collect();
+    let keys = draft.wanted.iter().map(|wanted| &wanted.key).chain(places.iter().map(|place| &place.subject.key));
+    let mut live: VecDeque<Option<Object>> =
+        stream::iter(keys.collect::<Vec<_>>()).map(|key| read(reader, key)).buffered(AT_ONCE).try_collect().await?;
+    let mut next = || live.pop_front().expect("there is an answer for every key");
     let mut found = Found::new();
     for wanted in &draft.wanted {
-        let live = read(reader, &wanted.key).await?;
-        found.insert(wanted.key.clone(), standing(wanted, live.as_ref(), settings)?);
+        found.insert(wanted.key.clone(), standing(wanted, next().as_ref(), settings)?);
     }
-    for place in draft.places.iter().filter(|place| place.is_named() && place.waits_for.is_empty()) {
-        let live = read(reader, &place.subject.key).await?;
-        found.insert(place.subject.key.clone(), of_child(&place.object, &place.unresolved, live.as_ref()));
+    for place in places {
+        found.insert(place.subject.key.clone(), of_child(&place.object, &place.unresolved, next().as_ref()));
     }
     Ok(found)
 }
