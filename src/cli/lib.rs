@@ -5,17 +5,23 @@
 
 pub mod args;
 pub mod exit;
+mod journal;
+mod load;
 mod out;
+mod present;
+mod tree;
 mod verbs;
+mod wire;
 
 use std::process::ExitCode;
 
 use clap::{Parser, error::ErrorKind};
+use plinth_run::Outcome;
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
     args::{Cli, Global},
-    exit::{Exit, Failure},
+    exit::{Failure, code},
     out::Out,
 };
 
@@ -23,33 +29,33 @@ use crate::{
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error).into(),
+        Err(error) => return code(usage(&error)),
     };
     let out = Out { quiet: cli.global.quiet };
     start_logging(&cli.global);
     match runtime().and_then(|runtime| runtime.block_on(verbs::run(cli, out))) {
-        Ok(exit) => exit.into(),
-        Err(failure) => tell(&failure, out).into(),
+        Ok(outcome) => code(outcome),
+        Err(failure) => code(tell(&failure, out)),
     }
 }
 
 /// Help and version are answers; everything else is a wrong command line.
-fn usage(error: &clap::Error) -> Exit {
+fn usage(error: &clap::Error) -> Outcome {
     let _closed = error.print();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
-        _ => Exit::Usage,
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Outcome::Done,
+        _ => Outcome::Usage,
     }
 }
 
-fn tell(failure: &Failure, out: Out) -> Exit {
+fn tell(failure: &Failure, out: Out) -> Outcome {
     if !failure.message.is_empty() {
         out.error(&format!("error: {}", failure.message));
     }
     if let Some(hint) = &failure.hint {
         out.error(&format!("hint: {hint}"));
     }
-    failure.exit
+    failure.outcome
 }
 
 /// Logs go to standard error, off unless asked for: events are what a run says.
@@ -67,9 +73,8 @@ fn start_logging(global: &Global) {
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     // One TLS provider for kube and reqwest; a second installation in one process is the only way this fails.
     let _already = rustls::crypto::ring::default_provider().install_default();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| Failure {
-        exit: Exit::Internal,
-        message: format!("starting the async runtime: {error}"),
-        hint: None,
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Outcome::Internal, format!("starting the async runtime: {error}")))
 }

@@ -6,26 +6,28 @@ use std::io::{self, Write};
 
 /// The two streams of the process.
 #[derive(Clone, Copy, Debug)]
-pub struct Out {
+pub(crate) struct Out {
     /// Leaves out talk that is not an error.
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 impl Out {
     /// Prints one line of data.
-    pub fn data(self, line: &str) {
+    #[expect(clippy::unused_self, reason = "a verb prints through what it was handed, whatever that needs to know")]
+    pub(crate) fn data(self, line: &str) {
         write_line(io::stdout().lock(), line);
     }
 
     /// Says one line to the person who watches.
-    pub fn talk(self, line: &str) {
+    pub(crate) fn talk(self, line: &str) {
         if !self.quiet {
             write_line(io::stderr().lock(), line);
         }
     }
 
     /// Says one line that must be seen.
-    pub fn error(self, line: &str) {
+    #[expect(clippy::unused_self, reason = "a verb prints through what it was handed, whatever that needs to know")]
+    pub(crate) fn error(self, line: &str) {
         write_line(io::stderr().lock(), line);
     }
 }

@@ -1,14 +1,35 @@
 //! One file a verb.
 
+mod channel;
+mod down;
+mod name;
+mod pages;
+mod plan;
+mod rgd;
+mod status;
+mod up;
+
+use plinth_run::Outcome;
+
 use crate::{
     args::{Cli, Verb},
-    exit::{Exit, Failure},
+    exit::Failure,
     out::Out,
 };
 
 /// Runs the verb.
-pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Failure> {
+pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
+    let global = &cli.global;
     match cli.verb {
-        _ => Err(Failure::failed("not wired yet")),
+        Verb::Up(args) => up::run(global, &args, out).await,
+        Verb::Plan(args) => plan::run(global, &args, out).await,
+        Verb::Status(args) => status::run(global, &args, out).await,
+        Verb::Why(args) => status::why(global, &args, out).await,
+        Verb::Down(args) => down::run(global, &args, out).await,
+        Verb::Channel { verb } => channel::run(verb, out).await,
+        Verb::Rgd { verb } => rgd::run(&verb, out),
+        Verb::Name { verb } => name::run(&verb, out),
+        Verb::Completion { shell } => Ok(pages::completion(shell)),
+        Verb::Man => pages::man(),
     }
 }

@@ -1,0 +1,122 @@
+//! The journal as a file: JSON lines, one run after the other.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
+
+use plinth_run::{
+    Event, EventKind, Journal,
+    journal::{Replay, decode, encode},
+    ports::JournalError,
+};
+
+/// The largest journal that is read: years of runs.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// A journal file that this process alone writes.
+#[derive(Debug)]
+pub(crate) struct FileJournal {
+    path: PathBuf,
+    file: Mutex<File>,
+}
+
+impl FileJournal {
+    /// Opens or makes the file, takes its lock, and cuts off a half-written last line.
+    ///
+    /// Errors where another process holds the lock: two runs of one platform from one machine are one too many.
+    pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
+        let failed = |message: String| JournalError::Write { journal: path.display().to_string(), message };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| failed(format!("make folder: {error}")))?;
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| failed(error.to_string()))?;
+        file.try_lock().map_err(|_| failed("another run of plinth is writing it".to_owned()))?;
+        let journal = Self { path: path.to_owned(), file: Mutex::new(file) };
+        if let Some(cut) = journal.load()?.cut {
+            let length = u64::try_from(cut.whole_bytes).unwrap_or(u64::MAX);
+            journal.with(|file| file.set_len(length)).map_err(|error| failed(format!("cut off a half-written line: {error}")))?;
+        }
+        Ok(journal)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut File) -> std::io::Result<T>) -> std::io::Result<T> {
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        act(&mut file)
+    }
+}
+
+impl Journal for FileJournal {
+    fn append(&self, event: &Event) -> Result<(), JournalError> {
+        let line = encode(event)?;
+        // A killed process loses nothing that was written. Only a machine that loses power does, so the disk is waited for
+        // where the promise changes: once before the first write to the cluster, and at the end.
+        let settle = matches!(event.kind, EventKind::Approved { .. } | EventKind::RunFinished { .. });
+        self.with(|file| {
+            file.seek(SeekFrom::End(0))?;
+            file.write_all(line.as_bytes())?;
+            if settle { file.sync_data() } else { Ok(()) }
+        })
+        .map_err(|error| JournalError::Write { journal: self.path.display().to_string(), message: error.to_string() })
+    }
+
+    fn load(&self) -> Result<Replay, JournalError> {
+        let failed = |message: String| JournalError::Read { journal: self.path.display().to_string(), message };
+        let mut bytes = Vec::new();
+        let read = self.with(|file| {
+            file.seek(SeekFrom::Start(0))?;
+            file.take(MAX_BYTES + 1).read_to_end(&mut bytes)
+        });
+        let length = read.map_err(|error| failed(error.to_string()))?;
+        if length as u64 > MAX_BYTES {
+            return Err(failed(format!("it is larger than {MAX_BYTES} bytes")));
+        }
+        decode(&bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use plinth_run::{Outcome, RunId};
+
+    use super::*;
+
+    fn event(seq: u64) -> Event {
+        let kind = EventKind::RunFinished { outcome: Outcome::Done, message: String::new(), hint: None };
+        Event { v: 1, run: RunId("r".to_owned()), seq, at: Timestamp::UNIX_EPOCH, kind }
+    }
+
+    #[test]
+    fn what_was_appended_is_loaded_and_a_cut_line_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state/journal.jsonl");
+        let journal = FileJournal::open(&path).unwrap();
+        journal.append(&event(1)).unwrap();
+        drop(journal);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"v\":1,\"run\":").unwrap();
+        drop(file);
+        let journal = FileJournal::open(&path).unwrap();
+        journal.append(&event(2)).unwrap();
+        let replay = journal.load().unwrap();
+        assert_eq!((replay.events.len(), replay.cut), (2, None));
+    }
+
+    #[test]
+    fn a_second_writer_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let _first = FileJournal::open(&path).unwrap();
+        let second = FileJournal::open(&path).unwrap_err();
+        assert!(second.to_string().contains("another run"), "{second}");
+    }
+}

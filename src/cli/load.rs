@@ -1,0 +1,132 @@
+//! From the words of the command line to a resolved channel and the settings of a run.
+
+use std::{collections::BTreeMap, path::Path};
+
+use plinth_api::lock::LockedRef;
+use plinth_bootstrap::{Choice, Content, RgdText, Settings};
+use plinth_releasechannel::{Channel, ComponentVersion, ErrorKind, Options, ResolveError, Selection, SourceRef, resolve};
+use plinth_run::Outcome;
+use serde_json::{Map, Value};
+
+use crate::{
+    args::{SelectionArgs, SourceArgs},
+    exit::Failure,
+};
+
+/// How repositories are reached.
+pub(crate) fn options(args: &SourceArgs) -> Options {
+    Options {
+        plain_http: args.plain_http.iter().cloned().collect(),
+        ca_files: args.ca.clone(),
+        ocm_config: args.ocm_config.clone(),
+        ..Options::default()
+    }
+}
+
+/// Resolves SOURCE; reads only.
+pub(crate) async fn channel(args: &SourceArgs, selection: &Selection) -> Result<Channel, Failure> {
+    let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
+    resolve(&source, selection, &options(args)).await.map_err(|error| refusal(&error))
+}
+
+/// What was chosen where a channel leaves a choice.
+pub(crate) fn selection(args: &SelectionArgs) -> Result<Selection, Failure> {
+    let distribution = args.distribution.as_deref().map(Choice::parse).map(|choice| (choice.name, choice.range));
+    Ok(Selection { distribution, select: ranges(&args.select)? })
+}
+
+/// Reads `COMPONENT=RANGE` pairs.
+pub(crate) fn ranges(pairs: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let pair = |text: &String| {
+        let (component, range) = text.split_once('=').filter(|(component, range)| !component.is_empty() && !range.is_empty())?;
+        Some((component.to_owned(), range.to_owned()))
+    };
+    pairs
+        .iter()
+        .map(|text| pair(text).ok_or_else(|| Failure::new(Outcome::Usage, format!("--select {text}: write COMPONENT=RANGE"))))
+        .collect()
+}
+
+/// What bootstrap works on.
+pub(crate) fn content(channel: &Channel) -> Content {
+    let rgd = |document: &plinth_releasechannel::RgdDocument| RgdText {
+        component: locked(&document.component),
+        resource: document.resource.clone(),
+        text: document.text.clone(),
+    };
+    Content {
+        lock: channel.lock.clone(),
+        rgds: channel.rgds.iter().map(rgd).collect(),
+        instances: channel.instances.iter().map(|text| (locked(&text.component), text.text.clone())).collect(),
+        distribution: channel.distribution.as_ref().map(locked),
+    }
+}
+
+fn locked(component: &ComponentVersion) -> LockedRef {
+    LockedRef { name: component.name.clone(), version: component.version.clone() }
+}
+
+/// The settings that flags and a Platform file give; flags win.
+pub(crate) fn settings(source: &SourceArgs, args: &SelectionArgs, channel: &Channel) -> Result<Settings, Failure> {
+    let mut settings = Settings {
+        source: source.source.clone(),
+        namespace: args.namespace.clone(),
+        repository: channel.lock.repositories.first().cloned(),
+        ..Settings::default()
+    };
+    if let Some(platform) = &channel.platform {
+        settings.values.clone_from(&platform.values);
+    }
+    if let Some(file) = &args.values {
+        overlay(&mut settings.values, values(file)?);
+    }
+    Ok(settings)
+}
+
+/// Reads a values file: one YAML mapping.
+fn values(path: &Path) -> Result<Map<String, Value>, Failure> {
+    let refuse = |reason: String| Failure::refused(format!("--values {}: {reason}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    let documents = plinth_engine::yaml::documents(&text).map_err(|finding| refuse(finding.to_string()))?;
+    match documents.into_iter().map(|document| document.value).collect::<Vec<_>>().as_mut_slice() {
+        [] => Ok(Map::new()),
+        [Value::Object(map)] => Ok(std::mem::take(map)),
+        [_] => Err(refuse("a mapping is expected".to_owned())),
+        _ => Err(refuse("one document is expected".to_owned())),
+    }
+}
+
+/// Mappings merge, everything else is replaced.
+fn overlay(into: &mut Map<String, Value>, over: Map<String, Value>) {
+    for (key, value) in over {
+        match (into.get_mut(&key), value) {
+            (Some(Value::Object(into)), Value::Object(over)) => overlay(into, over),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}
+
+/// A channel's error with its exit code: what is not there or not proven is refused, what does not answer can be tried again.
+pub(crate) fn refusal(error: &ResolveError) -> Failure {
+    let outcome = match error.kind() {
+        ErrorKind::Refused | ErrorKind::NotFound => Outcome::Refused,
+        ErrorKind::Unavailable => Outcome::Deadline,
+    };
+    Failure { outcome, message: chain(error), hint: error.hint().map(str::to_owned) }
+}
+
+/// An error with its causes, each once.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let words = next.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,33 @@
+//! `plinth down`: ordered removal with its own plan.
+
+use std::sync::Arc;
+
+use plinth_bootstrap::{Settings, ports::Always, removal};
+use plinth_run::{Outcome, Sink};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::{Down, Global},
+    exit::Failure,
+    out::Out,
+    present::Teller,
+    wire::{self, Session, connect, interrupted},
+};
+
+/// Runs `plinth down`.
+pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcome, Failure> {
+    if !args.apply {
+        return Err(Failure::new(Outcome::Usage, "down removes the platform of this cluster")
+            .hint("plinth down --apply removes it; plinth status shows what there is"));
+    }
+    let (host, server) = connect(global).await?;
+    let settings = Settings { timeout: args.timeout, ..Settings::default() };
+    let journal = wire::journal(None, &settings.platform, &server)?;
+    let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
+    let session = Session::open(host, journal, vec![teller], &settings.platform, plinth_releasechannel::Options::default())?;
+    let approver = Always("--apply".to_owned());
+    let run = removal::down(&settings, session.resumed.clone(), &session.ports, &approver);
+    let outcome = interrupted(&session, CancellationToken::new(), run).await;
+    session.ports.control.stop().await;
+    outcome
+}

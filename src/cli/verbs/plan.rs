@@ -1,0 +1,101 @@
+//! `plinth plan`: what `up` would do. Writes nothing, not even a journal.
+
+use std::sync::Arc;
+
+use plinth_bootstrap::{Request, runner};
+use plinth_run::{
+    Action, Change, Event, EventKind, Outcome, Plan as Planned, Sink,
+    memory::VecJournal,
+    present::lines::{Presenter, Verbosity},
+};
+
+use super::up;
+use crate::{
+    args::{Global, Output, Plan},
+    exit::Failure,
+    out::Out,
+    wire::{Session, connect, interrupted},
+};
+
+/// Runs `plinth plan`.
+pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcome, Failure> {
+    let (host, _) = connect(global).await?;
+    let mut loaded = up::load(&args.source, &args.selection, out).await?;
+    loaded.settings.timeout = args.timeout;
+    let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
+    let session = Session::open(
+        host,
+        Arc::new(VecJournal::default()),
+        vec![talk],
+        &loaded.settings.platform,
+        crate::load::options(&args.source),
+    )?;
+    let request = Request {
+        content: &loaded.content,
+        distribution: &loaded.distribution,
+        settings: &loaded.settings,
+        saved: None,
+        resumed: None,
+    };
+    let mut made = None;
+    let planning = async {
+        let (outcome, planned) = runner::plan(&request, &session.ports, args.detailed_exitcode).await;
+        made = planned.map(|planned| planned.plan);
+        outcome
+    };
+    let outcome = interrupted(&session, tokio_util::sync::CancellationToken::new(), planning).await?;
+    if let Some(plan) = made {
+        match args.output {
+            Output::Human => human(&plan).iter().for_each(|line| out.data(line)),
+            Output::Json => out.data(&serde_json::to_string_pretty(&plan).expect("a plan is made of strings, numbers and lists")),
+        }
+    }
+    Ok(outcome)
+}
+
+/// What a person must know while the plan is made: attempts, warnings, refusals. The plan itself goes to standard output.
+struct Talk {
+    out: Out,
+    lines: std::sync::Mutex<Presenter>,
+}
+
+impl Sink for Talk {
+    fn take(&self, event: &Event) {
+        let line = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner).line(event);
+        let is_good_end = matches!(event.kind, EventKind::RunFinished { outcome: Outcome::Done | Outcome::Changes, .. });
+        if let Some(line) = line.filter(|_| !is_good_end) {
+            self.out.error(line.trim_end_matches('\n'));
+        }
+    }
+}
+
+/// The plan for people: stages with their changes, then what is deferred, then the counts.
+fn human(plan: &Planned) -> Vec<String> {
+    let mut lines = vec![format!("plan for {} {} from {}", plan.distribution.name, plan.distribution.version, plan.source)];
+    for stage in &plan.stages {
+        lines.push(format!("stage {}  {}  (until {})", stage.id, stage.title, stage.until));
+        lines.extend(stage.changes.iter().map(change));
+    }
+    for deferred in &plan.deferred {
+        let kinds: Vec<String> = deferred.missing.iter().map(ToString::to_string).collect();
+        let from = deferred.expected_from.as_ref().map(|from| format!("; expected from {from}")).unwrap_or_default();
+        lines.push(format!("deferred  {} node {} waits for {}{from}", deferred.subject, deferred.node, kinds.join(", ")));
+    }
+    let counts: Vec<String> = [Action::Create, Action::Configure, Action::Unchanged, Action::Delete, Action::Defer]
+        .into_iter()
+        .map(|action| format!("{} {}", plan.count(action), action.verb()))
+        .collect();
+    lines.push(counts.join(", "));
+    lines
+}
+
+fn change(change: &Change) -> String {
+    let mut line = format!("  {:<10} {}", change.action.verb(), change.subject);
+    if !change.fields.is_empty() {
+        line.push_str(&format!("  changes {}", change.fields.join(", ")));
+    }
+    if let Some(note) = &change.note {
+        line.push_str(&format!("  ({note})"));
+    }
+    line
+}

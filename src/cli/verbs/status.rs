@@ -1,0 +1,121 @@
+//! `plinth status`: health as a tree or JSON, and as an exit code.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use plinth_api::ObjectKey;
+use plinth_engine::{health::Health, ports::ReadError};
+use plinth_run::{Outcome, health::word};
+use serde_json::json;
+
+use crate::{
+    args::{Global, Output, Status, Why},
+    exit::Failure,
+    out::Out,
+    tree::{Leaf, Tree},
+    wire::{Host, connect},
+};
+
+/// How often `--wait` looks again where nothing tells it to.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Runs `plinth status`: 0 Ready, 1 failed, 3 not yet.
+pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outcome, Failure> {
+    let (host, server) = connect(global).await?;
+    let deadline = Timestamp::now() + args.timeout;
+    let mut tree = load(&host, &server).await?;
+    while args.wait && !matches!(tree.health(), Health::Current | Health::Failed) && Timestamp::now() < deadline {
+        tokio::time::sleep(LOOK).await;
+        tree = load(&host, &server).await?;
+    }
+    match args.output {
+        Output::Human => human(&tree, out),
+        Output::Json => out.data(&document(&tree).to_string()),
+    }
+    Ok(match tree.health() {
+        Health::Current => Outcome::Done,
+        Health::Failed => Outcome::Failed,
+        _ => Outcome::Deadline,
+    })
+}
+
+/// Runs `plinth why KIND/NAME`.
+pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome, Failure> {
+    let (host, server) = connect(global).await?;
+    let tree = load(&host, &server).await?;
+    let key = find(&tree, &args.subject)?;
+    let explanation = tree.why(&key);
+    match args.output {
+        Output::Json => out.data(&json!({"chain": explanation.chain, "cyclic": explanation.cyclic}).to_string()),
+        Output::Human => {
+            for (depth, cause) in explanation.chain.iter().enumerate() {
+                let because = if depth == 0 { "" } else { "because " };
+                let words = [&cause.verdict.reason, &cause.verdict.message].map(String::as_str);
+                let words = words.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
+                out.data(&format!("{}{because}{} is {}  {words}", "  ".repeat(depth), cause.subject, word(cause.verdict.health)));
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+async fn load(host: &Host, server: &str) -> Result<Tree, Failure> {
+    Tree::load("default", host.0.as_ref()).await.map_err(|error| unreadable(&error, server))
+}
+
+/// A read that failed: what is not permitted is refused, what does not answer can be tried again.
+pub(crate) fn unreadable(error: &ReadError, server: &str) -> Failure {
+    let outcome = match error {
+        ReadError::Unavailable(_) => Outcome::Deadline,
+        ReadError::Forbidden { .. } | ReadError::NotServed(_) => Outcome::Refused,
+    };
+    Failure::new(outcome, format!("read the platform on {server}: {error}"))
+}
+
+/// `KIND/NAME`, with the group where several kinds share a name, and the namespace where several objects do.
+fn find(tree: &Tree, subject: &str) -> Result<ObjectKey, Failure> {
+    let (kind, name) =
+        subject.split_once('/').ok_or_else(|| Failure::new(Outcome::Usage, format!("{subject}: write KIND/NAME")))?;
+    let is_kind =
+        |key: &ObjectKey| key.gvk.kind.eq_ignore_ascii_case(kind) || key.gvk.group_kind().to_string().eq_ignore_ascii_case(kind);
+    let is_name =
+        |key: &ObjectKey| key.name == name || format!("{}/{}", key.namespace.as_deref().unwrap_or_default(), key.name) == name;
+    let found: Vec<&ObjectKey> = tree.0.keys().filter(|key| is_kind(key) && is_name(key)).collect();
+    match found.as_slice() {
+        [key] => Ok((*key).clone()),
+        [] => Err(Failure::refused(format!("{subject} is not a part of the platform")).hint("plinth status lists its objects")),
+        several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            Err(Failure::refused(format!("{subject} may be {}", names.join(" or "))))
+        }
+    }
+}
+
+fn human(tree: &Tree, out: Out) {
+    if tree.0.is_empty() {
+        out.data("there is no platform on this cluster");
+        return;
+    }
+    let ready = tree.0.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
+    out.data(&format!("{}  {ready} of {} ready", word(tree.health()), tree.0.len()));
+    let roots: Vec<(&ObjectKey, &Leaf)> = tree.roots().collect();
+    roots.into_iter().for_each(|(key, leaf)| branch(tree, key, leaf, 0, out));
+}
+
+fn branch(tree: &Tree, key: &ObjectKey, leaf: &Leaf, depth: usize, out: Out) {
+    let verdict = &leaf.verdict;
+    let detail =
+        if verdict.health == Health::Current { String::new() } else { format!("  {}: {}", verdict.reason, verdict.message) };
+    out.data(&format!("{:<12} {}{key}{}", word(verdict.health), "  ".repeat(depth), detail.trim_end_matches(": ")));
+    for child in &leaf.children {
+        if let Some(leaf) = tree.0.get(child) {
+            branch(tree, child, leaf, depth + 1, out);
+        }
+    }
+}
+
+fn document(tree: &Tree) -> serde_json::Value {
+    let objects: Vec<_> =
+        tree.0.iter().map(|(key, leaf)| json!({"subject": key, "parent": leaf.parent, "verdict": leaf.verdict})).collect();
+    json!({"health": tree.health(), "objects": objects})
+}

@@ -1,0 +1,139 @@
+//! `plinth up`: load the channel, open a session, let bootstrap plan and act, and present what happens.
+
+use std::{
+    io::IsTerminal,
+    sync::{Arc, mpsc},
+};
+
+use jiff::Timestamp;
+use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner};
+use plinth_run::{Event, Outcome, Sink};
+use plinth_tui::{Effect, Model, app, terminal, theme::Theme};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::{Color, Global, SelectionArgs, SourceArgs, Up},
+    exit::Failure,
+    load,
+    out::Out,
+    present::Teller,
+    wire::{self, Ask, Session, connect, interrupted},
+};
+
+/// A channel, what was chosen of it, and what the operator wants.
+pub(crate) struct Loaded {
+    pub(crate) content: Content,
+    pub(crate) distribution: Distribution,
+    pub(crate) settings: Settings,
+}
+
+/// Resolves SOURCE and chooses the distribution; reads only.
+pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Out) -> Result<Loaded, Failure> {
+    let channel = load::channel(source, &load::selection(selection)?).await?;
+    channel.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
+    let content = load::content(&channel);
+    let settings = load::settings(source, selection, &channel)?;
+    let choice = selection.distribution.as_deref().map(Choice::parse);
+    let distribution = distribution::choose(&content, choice.as_ref()).map_err(|error| wire::refused(&error))?;
+    Ok(Loaded { content, distribution, settings })
+}
+
+/// Runs `plinth up`.
+pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome, Failure> {
+    if !args.apply {
+        can_show(global)?;
+    }
+    let (host, server) = connect(global).await?;
+    let mut loaded = load(&args.source, &args.selection, out).await?;
+    loaded.settings.timeout = args.timeout;
+    let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
+    if args.apply {
+        let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
+        let session = Session::open(host, journal, vec![teller], &loaded.settings.platform, load::options(&args.source))?;
+        return bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await;
+    }
+    let (sender, events) = mpsc::channel();
+    let session =
+        Session::open(host, journal, vec![Arc::new(Forward(sender))], &loaded.settings.platform, load::options(&args.source))?;
+    review(&loaded, &session, events, theme(global), out).await
+}
+
+async fn bring_up(
+    loaded: &Loaded,
+    session: &Session,
+    approver: &dyn Approver,
+    stop: CancellationToken,
+) -> Result<Outcome, Failure> {
+    let request = Request {
+        content: &loaded.content,
+        distribution: &loaded.distribution,
+        settings: &loaded.settings,
+        saved: None,
+        resumed: session.resumed.clone(),
+    };
+    let outcome = interrupted(session, stop, runner::up(&request, &session.ports, approver)).await;
+    session.ports.control.stop().await;
+    outcome
+}
+
+/// The terminal asks the question and shows the run; it stays open until the person leaves.
+async fn review(
+    loaded: &Loaded,
+    session: &Session,
+    events: mpsc::Receiver<Event>,
+    theme: Theme,
+    out: Out,
+) -> Result<Outcome, Failure> {
+    let (ask, answer) = Ask::new();
+    let stop = CancellationToken::new();
+    let interrupt = stop.clone();
+    let screen = tokio::task::spawn_blocking(move || {
+        let mut answer = Some(answer);
+        let perform = |effect| match effect {
+            Effect::Approve | Effect::Decline => {
+                // The run may have ended while the question was open; then nobody waits for the answer.
+                let _nobody = answer.take().map(|answer| answer.send(effect == Effect::Approve));
+            }
+            Effect::Interrupt => interrupt.cancel(),
+            Effect::Quit => {}
+        };
+        app::run(Model::new(theme, Timestamp::now()), &events, Timestamp::now, perform)
+    });
+    let outcome = bring_up(loaded, session, &ask, stop).await?;
+    let shown = screen.await.map_err(|error| Failure::new(Outcome::Internal, format!("the terminal view ended: {error}")))?;
+    shown.map_err(|error| Failure::failed(format!("draw on the terminal: {error}")))?;
+    session.log.read(|state| {
+        let told = state.finished.as_ref().map(|finished| finished.message.clone()).filter(|message| !message.is_empty());
+        out.talk(&format!("{outcome}{}", told.map(|message| format!(": {message}")).unwrap_or_default()));
+    });
+    Ok(outcome)
+}
+
+/// Passes events to the terminal's thread. A terminal that is gone takes none.
+struct Forward(mpsc::Sender<Event>);
+
+impl Sink for Forward {
+    fn take(&self, event: &Event) {
+        let _gone = self.0.send(event.clone());
+    }
+}
+
+/// Whether there is somebody to review a plan, and a terminal to show it on.
+fn can_show(global: &Global) -> Result<(), Failure> {
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let term = std::env::var("TERM").ok();
+    if is_terminal && !global.plain && terminal::is_capable(term.as_deref()) {
+        return Ok(());
+    }
+    Err(Failure::new(Outcome::Usage, "up shows its plan on a terminal and asks; here is none")
+        .hint("plinth plan shows the plan, plinth up --apply applies it without a question"))
+}
+
+fn theme(global: &Global) -> Theme {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match global.color {
+        Color::Always => Theme::Dark,
+        Color::Auto if !no_color => Theme::Dark,
+        Color::Auto | Color::Never => Theme::Mono,
+    }
+}

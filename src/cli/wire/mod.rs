@@ -1,0 +1,10 @@
+//! Adapters behind the ports of the use case.
+
+mod approve;
+mod host;
+mod looped;
+mod session;
+
+pub(crate) use approve::Ask;
+pub(crate) use host::{Host, connect};
+pub(crate) use session::{Session, interrupted, journal, refused};

@@ -1,0 +1,116 @@
+//! One run of a verb that writes: journal, log, ports, and what a signal does.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use plinth_bootstrap::{Error, Ports};
+use plinth_manager::{Shutdown, SystemClock};
+use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink};
+
+use super::{
+    host::Host,
+    looped::{InProcess, Wake},
+};
+use crate::{exit::Failure, journal::FileJournal};
+
+/// Everything that a run of a verb holds.
+pub(crate) struct Session {
+    /// What bootstrap talks to.
+    pub(crate) ports: Ports,
+    /// Events.
+    pub(crate) log: Arc<Log>,
+    /// The earlier run that this one goes on with.
+    pub(crate) resumed: Option<RunId>,
+}
+
+impl Session {
+    /// Opens the journal and puts the adapters behind the ports. Contacts nothing.
+    pub(crate) fn open(
+        host: Host,
+        journal: Arc<dyn Journal>,
+        mut sinks: Vec<Arc<dyn Sink>>,
+        platform: &str,
+        repositories: plinth_releasechannel::Options,
+    ) -> Result<Self, Failure> {
+        let wake = Arc::new(Wake::default());
+        sinks.push(wake.clone());
+        let run = RunId(format!("{}-{}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"), std::process::id()));
+        let log = Log::open(run, journal, Arc::new(SystemClock), sinks)
+            .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
+        let log = Arc::new(log);
+        let resumed = log.read(unfinished);
+        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), wake, platform, repositories));
+        let ports = Ports {
+            applier: host.0.clone(),
+            reader: host.0.clone(),
+            access: Arc::new(host.clone()),
+            schemas: Arc::new(host),
+            control,
+            log: Arc::clone(&log),
+        };
+        Ok(Self { ports, log, resumed })
+    }
+
+    /// The failure that the log has already told about, for the exit code; `Ok` where the run is done.
+    pub(crate) fn outcome(&self, outcome: Outcome) -> Outcome {
+        self.log.read(RunState::exit_code).map_or(outcome, |_| outcome)
+    }
+}
+
+/// The last run of the journal, where running again goes on with it.
+fn unfinished(state: &RunState) -> Option<RunId> {
+    let goes_on = state.finished.as_ref().is_none_or(|finished| finished.outcome != Outcome::Done);
+    state.run.clone().filter(|_| goes_on)
+}
+
+/// The journal of a platform on a server, under the user's state folder.
+pub(crate) fn journal(asked: Option<&Path>, platform: &str, server: &str) -> Result<Arc<dyn Journal>, Failure> {
+    let path = match asked {
+        Some(path) => path.to_owned(),
+        None => state_folder()?.join(format!("{platform}@{}.jsonl", file_name(server))),
+    };
+    let journal = FileJournal::open(&path)
+        .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
+    Ok(Arc::new(journal))
+}
+
+fn state_folder() -> Result<PathBuf, Failure> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state"))).map(|folder| folder.join("plinth")).ok_or_else(
+        || Failure::refused("neither XDG_STATE_HOME nor HOME is set").hint("--journal FILE says where the run is recorded"),
+    )
+}
+
+fn file_name(server: &str) -> String {
+    let host = server.split_once("://").map_or(server, |(_, rest)| rest).trim_end_matches('/');
+    host.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
+}
+
+/// Drives a run until it ends or a signal asks it to; an interrupted run says so in its journal and can be resumed.
+pub(crate) async fn interrupted(
+    session: &Session,
+    stop: tokio_util::sync::CancellationToken,
+    run: impl Future<Output = Outcome>,
+) -> Result<Outcome, Failure> {
+    let shutdown =
+        Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
+    let signal = shutdown.token();
+    tokio::select! {
+        biased;
+        () = signal.cancelled() => {}
+        () = stop.cancelled() => {}
+        outcome = run => return Ok(session.outcome(outcome)),
+    }
+    session.ports.control.stop().await;
+    let hint = Some("run the same command again to go on".to_owned());
+    session.log.record(EventKind::RunFinished { outcome: Outcome::Interrupted, message: "interrupted".to_owned(), hint });
+    Ok(Outcome::Interrupted)
+}
+
+/// An error of bootstrap that came before there was a log to tell it.
+pub(crate) fn refused(error: &Error) -> Failure {
+    Failure { outcome: error.outcome(), message: crate::load::chain(error), hint: error.hint() }
+}
