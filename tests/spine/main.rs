@@ -1,1 +1,18 @@
-//! From a release channel to a running platform, on a real API server.
+//! From a release channel to a running platform: the real `plinth` on a real API server and a real registry.
+//!
+//! Every line under "Show" of the spine is a test `show_01_*` that prints `SHOW 01 <word> <figure>`; the names in the
+//! pure rooms (`show_01_names`) are held by `tests/architecture.rs`.
+
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "test code: a panic is a failed test, and figures are printed")]
+
+mod bad_channel;
+mod bad_cluster;
+mod bad_rgd;
+mod distribution;
+mod kill;
+mod plinth;
+mod show;
+mod state;
+mod verbs;
+mod watch;
+mod world;

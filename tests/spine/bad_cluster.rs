@@ -1,0 +1,71 @@
+//! Clusters that cannot be worked with.
+
+use std::{net::SocketAddr, time::Instant};
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use plinth_support::{ApiServer, Identity};
+use serde_json::json;
+
+use crate::{distribution::Distribution, plinth::plinth};
+
+async fn server() -> &'static ApiServer {
+    tokio::task::spawn_blocking(ApiServer::shared).await.unwrap()
+}
+
+/// May read everything and write nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_no_permission() {
+    let server = server().await;
+    let cluster = server.client(Identity::Cluster).await;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "readers"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "readers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "readers"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]});
+    let parameters = PatchParams::apply("tests");
+    Api::<ClusterRole>::all(cluster.clone()).patch("readers", &parameters, &Patch::Apply(role)).await.unwrap();
+    Api::<ClusterRoleBinding>::all(cluster).patch("readers", &parameters, &Patch::Apply(binding)).await.unwrap();
+
+    let source = Distribution::sample();
+    let kubeconfig = server.kubeconfig(Identity::Limited).display().to_string();
+    let run = plinth(&["up", &source.source(), "--apply", "--kubeconfig", &kubeconfig]).await.with_code(4);
+    let missing =
+        ["create customresourcedefinitions.apiextensions.k8s.io", "patch customresourcedefinitions.apiextensions.k8s.io"];
+    assert!(missing.iter().any(|right| run.stderr.contains(right)), "no verb with its resource:\n{}", run.stderr);
+    let written = server.audit().writes_by("limited").unwrap();
+    assert!(written.is_empty(), "{written:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_context_does_not_exist() {
+    let server = server().await;
+    let source = Distribution::sample();
+    let kubeconfig = server.kubeconfig(Identity::Admin).display().to_string();
+    let arguments = ["up", &source.source(), "--apply", "--kubeconfig", &kubeconfig, "--context", "elsewhere"];
+    let run = plinth(&arguments).await.with_code(4);
+    for part in ["elsewhere", "admin", "limited", &kubeconfig] {
+        assert!(run.stderr.contains(part), "the message lacks {part:?}:\n{}", run.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_api_server_is_not_there() {
+    let server = server().await;
+    let source = Distribution::sample();
+    // Nobody listens on port 1.
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+    let kubeconfig = server.kubeconfig_at(Identity::Admin, nowhere).display().to_string();
+    let started = Instant::now();
+    let arguments = ["up", &source.source(), "--apply", "--kubeconfig", &kubeconfig, "--timeout", "5s"];
+    let run = plinth(&arguments).await.with_code(3);
+    assert!((4..60).contains(&started.elapsed().as_secs()), "it gave up after {:?}", started.elapsed());
+    let told = format!("{}{}", run.stdout, run.stderr);
+    for part in ["127.0.0.1:1", "attempt", "next"] {
+        assert!(told.contains(part), "the output lacks {part:?}:\n{told}");
+    }
+    assert!(told.matches("attempt").count() > 1, "one attempt is no retry:\n{told}");
+}
