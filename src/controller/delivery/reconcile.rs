@@ -249,6 +249,8 @@ impl Delivery {
     /// An object that has to be there and Ready; a pass follows when that changes.
     pub(super) async fn ready_object(&self, pass: &mut Pass<'_>, key: ObjectKey, reason: Reason) -> Result<Object, Failed> {
         pass.watch.objects.insert(key.clone());
+        // Told of changes before it is looked at: a parent that turns Ready in between would be missed, and nothing asks again.
+        self.world.index.extend(&owner(pass.key), pass.watch.clone());
         let found = self.get(&key).await.map_err(|error| Failed::retry(reason, error.to_string()))?;
         let Some(object) = found else { return Err(Failed::wait(reason, format!("{key} does not exist"))) };
         if object.is_terminating() {

@@ -8,7 +8,7 @@ use std::{io::Read, sync::LazyLock};
 use plinth_api::GroupVersionKind;
 use serde_json::Value;
 
-use super::{KindInfo, Lookup, Schema, SchemaMap, SchemaSource, openapi};
+use super::{Lookup, Schema, SchemaMap, SchemaSource, openapi};
 
 /// Version of the API server whose kinds these are.
 pub const KUBERNETES_VERSION: &str = "v1.34.4";
