@@ -113,8 +113,12 @@ fn component(content: &Content, choice: Option<&Choice>) -> Result<LockedRef, Er
         return Err(Error::NoDistribution(printed(&content.lock.root)));
     }
     let made: BTreeSet<GroupKind> = outlines.iter().flat_map(|outline| outline.makes.iter().cloned()).collect();
-    let is_root = |outline: &&read::Outline| outline.defines.iter().any(|kind| !made.contains(kind)) || outline.is_unreadable;
-    let roots: BTreeSet<&LockedRef> = outlines.iter().filter(is_root).map(|outline| outline.component).collect();
+    let is_root = |outline: &&read::Outline| outline.defines.iter().any(|kind| !made.contains(kind));
+    let mut roots: BTreeSet<&LockedRef> = outlines.iter().filter(is_root).map(|outline| outline.component).collect();
+    // What a broken definition makes is not known, so that others look top-level: its mistakes come first, then the choice.
+    if let Some(broken) = outlines.iter().find(|outline| outline.is_unreadable).filter(|_| roots.len() != 1) {
+        roots = BTreeSet::from([broken.component]);
+    }
     // A component that was asked for by name need not be top-level: its part of the platform comes up alone.
     let candidates: BTreeSet<&LockedRef> = match choice {
         None => roots.clone(),

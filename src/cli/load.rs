@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use plinth_api::lock::LockedRef;
-use plinth_bootstrap::{Choice, Content, RgdText, Settings};
-use plinth_releasechannel::{Channel, ComponentVersion, ErrorKind, Options, ResolveError, Selection, SourceRef, resolve};
+use plinth_bootstrap::{Choice, Settings};
+use plinth_releasechannel::{Channel, ErrorKind, Options, ResolveError, Selection, SourceRef, resolve};
 use plinth_run::Outcome;
 use serde_json::{Map, Value};
 
@@ -45,25 +44,6 @@ pub(crate) fn ranges(pairs: &[String]) -> Result<BTreeMap<String, String>, Failu
         .iter()
         .map(|text| pair(text).ok_or_else(|| Failure::new(Outcome::Usage, format!("--select {text}: write COMPONENT=RANGE"))))
         .collect()
-}
-
-/// What bootstrap works on.
-pub(crate) fn content(channel: &Channel) -> Content {
-    let rgd = |document: &plinth_releasechannel::RgdDocument| RgdText {
-        component: locked(&document.component),
-        resource: document.resource.clone(),
-        text: document.text.clone(),
-    };
-    Content {
-        lock: channel.lock.clone(),
-        rgds: channel.rgds.iter().map(rgd).collect(),
-        instances: channel.instances.iter().map(|text| (locked(&text.component), text.text.clone())).collect(),
-        distribution: channel.distribution.as_ref().map(locked),
-    }
-}
-
-fn locked(component: &ComponentVersion) -> LockedRef {
-    LockedRef { name: component.name.clone(), version: component.version.clone() }
 }
 
 /// The settings that flags and a Platform file give; flags win.

@@ -58,6 +58,8 @@ pub(crate) fn repository(
     let specification = reference.specification();
     let limits = options.limits.clone();
     match reference {
+        // A Repository that was made for a local channel points at its folder: the same path means the same content here.
+        RepositoryRef::Ctf(path) if is_local(path) => local(path, options),
         RepositoryRef::Ctf(path) => {
             let store = Contents::open(path, &limits)?.into_store(limits.clone());
             Ok(Arc::new(OciRepository::new(store, "", specification, limits)))
@@ -82,13 +84,11 @@ fn open_component(source: &SourceRef, registries: &Arc<Registries>, options: &Op
 /// A folder with `artifact-index.json` is a CTF, one with `channel.yaml` a local channel; a file is a constructor where it is YAML, else
 /// an archive (contracts 6).
 fn open_path(path: &Path, options: &Options) -> Result<Opened, ResolveError> {
-    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    let is_folder = path.is_dir();
     let place = path.display().to_string();
-    let repository = if (is_folder && path.join("channel.yaml").is_file()) || (is_yaml && path.is_file()) {
+    let repository = if is_local(path) {
         local(path, options)?
     } else {
-        if is_folder && !path.join(INDEX_FILE).is_file() {
+        if path.is_dir() && !path.join(INDEX_FILE).is_file() {
             let reason = format!("the folder has neither {INDEX_FILE} nor channel.yaml");
             return Err(ResolveError::Source { text: place, reason });
         }
@@ -96,6 +96,12 @@ fn open_path(path: &Path, options: &Options) -> Result<Opened, ResolveError> {
         store_repository(contents, &RepositoryRef::Ctf(absolute(path)), options)
     };
     Ok(Opened { repositories: vec![repository], component: None, version: None, platform: None, place: format!("ctf::{place}") })
+}
+
+/// Whether a path is a local channel: a constructor, or a folder with one.
+fn is_local(path: &Path) -> bool {
+    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    path.join("channel.yaml").is_file() || (is_yaml && path.is_file())
 }
 
 fn local(path: &Path, options: &Options) -> Result<Arc<dyn ComponentRepository>, ResolveError> {

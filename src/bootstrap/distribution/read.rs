@@ -21,7 +21,7 @@ pub(super) struct Outline<'a> {
     pub(super) component: &'a LockedRef,
     pub(super) defines: BTreeSet<GroupKind>,
     pub(super) makes: BTreeSet<GroupKind>,
-    /// The text is wrong. It counts as top-level, so that its mistakes come out instead of "nothing found".
+    /// The text is wrong.
     pub(super) is_unreadable: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn rgds(content: &Content, wanted: impl Fn(&LockedRef) -> bool) -> Re
 
 /// The definitions of one resource; at least one.
 fn definitions(text: &RgdText) -> Result<Vec<(Definition, Object)>, Vec<Diagnostic>> {
-    let documents = yaml::documents(&text.text).map_err(|finding| vec![finding])?;
+    let documents = yaml::documents_with_duplicates(&text.text).map_err(|finding| vec![finding])?;
     let mut findings = Vec::new();
     let mut read = Vec::new();
     for document in &documents {

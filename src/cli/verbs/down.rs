@@ -27,7 +27,8 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let session = Session::open(host, journal, vec![teller], &settings.platform, plinth_releasechannel::Options::default())?;
     let approver = Always("--apply".to_owned());
     let run = removal::down(&settings, session.resumed.clone(), &session.ports, &approver);
-    let outcome = interrupted(&session, CancellationToken::new(), run).await;
+    let outcome = interrupted(&session, CancellationToken::new(), run).await?;
     session.ports.control.stop().await;
-    outcome
+    session.tell(outcome, out);
+    Ok(outcome)
 }

@@ -31,7 +31,7 @@ pub(crate) struct Loaded {
 pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Out) -> Result<Loaded, Failure> {
     let channel = load::channel(source, &load::selection(selection)?).await?;
     channel.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
-    let content = load::content(&channel);
+    let content = Content::from(&channel);
     let settings = load::settings(source, selection, &channel)?;
     let choice = selection.distribution.as_deref().map(Choice::parse);
     let distribution = distribution::choose(&content, choice.as_ref()).map_err(|error| wire::refused(&error))?;
@@ -50,7 +50,9 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     if args.apply {
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
         let session = Session::open(host, journal, vec![teller], &loaded.settings.platform, load::options(&args.source))?;
-        return bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await;
+        let outcome = bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await?;
+        session.tell(outcome, out);
+        return Ok(outcome);
     }
     let (sender, events) = mpsc::channel();
     let session =

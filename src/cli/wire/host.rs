@@ -17,9 +17,19 @@ use plinth_run::ClusterIdentity;
 
 use crate::{args::Global, exit::Failure, load::chain};
 
-/// The platform cluster.
+/// The platform cluster, and its server's address for messages.
 #[derive(Clone)]
-pub(crate) struct Host(pub(crate) Arc<Cluster>);
+pub(crate) struct Host(pub(crate) Arc<Cluster>, pub(crate) String);
+
+impl Host {
+    /// The same error, saying which server did not answer.
+    fn named(&self, error: ReadError) -> ReadError {
+        match error {
+            ReadError::Unavailable(message) => ReadError::Unavailable(format!("{}: {message}", self.1)),
+            other => other,
+        }
+    }
+}
 
 /// Reads the kubeconfig and makes a client; contacts nothing. Answers with the server's address too.
 pub(crate) async fn connect(global: &Global) -> Result<(Host, String), Failure> {
@@ -29,12 +39,21 @@ pub(crate) async fn connect(global: &Global) -> Result<(Host, String), Failure> 
     let config = access::configuration(&source, global.context.as_deref()).await.map_err(|error| refuse(&error))?;
     let server = config.cluster_url.to_string();
     let cluster = Cluster::new(ClusterKey::host(), config).map_err(|error| refuse(&error))?;
-    Ok((Host(cluster), server))
+    Ok((Host(cluster, server.clone()), server))
+}
+
+/// Where the configuration came from, for messages.
+fn place(source: &Source) -> String {
+    match source {
+        Source::Files(files) => files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", "),
+        Source::Bytes { name, .. } => name.clone(),
+        Source::InCluster => "the pod's service account".to_owned(),
+    }
 }
 
 impl Access for Host {
     fn identity(&self) -> Answer<'_, Result<ClusterIdentity, ReadError>> {
-        Box::pin(async { self.0.identity().await.map(|identity| ClusterIdentity(identity.0)) })
+        Box::pin(async { self.0.identity().await.map(|identity| ClusterIdentity(identity.0)).map_err(|error| self.named(error)) })
     }
 
     fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>> {

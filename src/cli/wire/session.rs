@@ -1,6 +1,7 @@
 //! One run of a verb that writes: journal, log, ports, and what a signal does.
 
 use std::{
+    io::IsTerminal,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -8,13 +9,10 @@ use std::{
 use jiff::Timestamp;
 use plinth_bootstrap::{Error, Ports};
 use plinth_manager::{Shutdown, SystemClock};
-use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink};
+use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, feed::Feed};
 
-use super::{
-    host::Host,
-    looped::{InProcess, Wake},
-};
-use crate::{exit::Failure, journal::FileJournal};
+use super::{host::Host, looped::InProcess};
+use crate::{exit::Failure, journal::FileJournal, out::Out};
 
 /// Everything that a run of a verb holds.
 pub(crate) struct Session {
@@ -35,14 +33,14 @@ impl Session {
         platform: &str,
         repositories: plinth_releasechannel::Options,
     ) -> Result<Self, Failure> {
-        let wake = Arc::new(Wake::default());
-        sinks.push(wake.clone());
+        let feed = Arc::new(Feed::default());
+        sinks.push(feed.clone());
         let run = RunId(format!("{}-{}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"), std::process::id()));
         let log = Log::open(run, journal, Arc::new(SystemClock), sinks)
             .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
         let log = Arc::new(log);
         let resumed = log.read(unfinished);
-        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), wake, platform, repositories));
+        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), feed, platform, repositories));
         let ports = Ports {
             applier: host.0.clone(),
             reader: host.0.clone(),
@@ -54,9 +52,17 @@ impl Session {
         Ok(Self { ports, log, resumed })
     }
 
-    /// The failure that the log has already told about, for the exit code; `Ok` where the run is done.
-    pub(crate) fn outcome(&self, outcome: Outcome) -> Outcome {
-        self.log.read(RunState::exit_code).map_or(outcome, |_| outcome)
+    /// Says on standard error why a run did not end well: whoever reads standard output as data must not look for it there.
+    /// On a terminal the run's own last lines have said it already.
+    pub(crate) fn tell(&self, outcome: Outcome, out: Out) {
+        if matches!(outcome, Outcome::Done | Outcome::Changes) || std::io::stdout().is_terminal() {
+            return;
+        }
+        let Some(finished) = self.log.read(|state| state.finished.clone()) else { return };
+        out.error(&format!("{outcome}: {}", finished.message));
+        if let Some(hint) = finished.hint {
+            out.error(&format!("hint: {hint}"));
+        }
     }
 }
 
@@ -102,7 +108,7 @@ pub(crate) async fn interrupted(
         biased;
         () = signal.cancelled() => {}
         () = stop.cancelled() => {}
-        outcome = run => return Ok(session.outcome(outcome)),
+        outcome = run => return Ok(outcome),
     }
     session.ports.control.stop().await;
     let hint = Some("run the same command again to go on".to_owned());
