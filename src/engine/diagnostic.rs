@@ -60,7 +60,7 @@ impl Diagnostic {
     }
 }
 
-/// Prints `line:column path: message (hint)`, leaving out what is not known.
+/// Prints `line:column path: message in "expression" (hint)`, leaving out what is not known or was said.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Location { line, column }) = self.location {
@@ -70,6 +70,9 @@ impl fmt::Display for Diagnostic {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.message)?;
+        if let Some((expression, _)) = self.expression.as_ref().filter(|(text, _)| !self.message.contains(text.as_str())) {
+            write!(f, " in {expression:?}")?;
+        }
         match &self.hint {
             Some(hint) => write!(f, " ({hint})"),
             None => Ok(()),

@@ -27,7 +27,8 @@ pub(crate) async fn of_plinth(client: &Client) -> BTreeMap<String, Value> {
     let mut objects = BTreeMap::new();
     for (kind, object) in all(client).await {
         let key = format!("{kind}/{}/{}", object.namespace().unwrap_or_default(), object.name_any());
-        names.insert(object.uid().unwrap(), format!("UID of {key}"));
+        // Some kinds (ComponentStatus) are answers, not stored objects, and have none.
+        names.extend(object.uid().map(|uid| (uid, format!("UID of {key}"))));
         let managers = object.managed_fields().iter().filter_map(|entry| entry.manager.as_deref());
         if managers.into_iter().any(|manager| manager.starts_with("plinth")) {
             objects.insert(key, serde_json::to_value(&object).unwrap());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, WatchEvent, WatchParams},
+    api::{ApiResource, DynamicObject, ListParams, WatchEvent, WatchParams},
     core::GroupVersionKind,
 };
 use tokio::task::JoinHandle;
@@ -45,24 +45,36 @@ pub(crate) fn seen(
         None => Api::<DynamicObject>::all_with(client, &kind),
     };
     let what = format!("{} {name}", kind.kind);
-    let parameters = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let name = name.to_owned();
     tokio::spawn(async move {
         let watched = async {
             loop {
                 // Fails while the kind is not served; asked again at once, because this is a clock.
-                if let Ok(stream) = api.watch(&parameters, "0").await {
-                    let mut stream = stream.boxed();
-                    while let Some(Ok(event)) = stream.next().await {
-                        match event {
-                            WatchEvent::Added(object) | WatchEvent::Modified(object) if wanted(&object) => return Instant::now(),
-                            WatchEvent::Error(_) => break,
-                            _ => {}
-                        }
-                    }
+                if let Some(at) = watch_once(&api, name.as_str(), &wanted).await {
+                    return at;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         tokio::time::timeout(LIMIT, watched).await.unwrap_or_else(|_| panic!("{what} was not seen within {LIMIT:?}"))
     })
+}
+
+/// Lists, then watches from there: with Debian's etcd the server cannot start a watch at "any version".
+async fn watch_once(api: &Api<DynamicObject>, name: &str, wanted: &impl Fn(&DynamicObject) -> bool) -> Option<Instant> {
+    let field = format!("metadata.name={name}");
+    let list = api.list(&ListParams::default().fields(&field)).await.ok()?;
+    if list.items.iter().any(wanted) {
+        return Some(Instant::now());
+    }
+    let version = list.metadata.resource_version?;
+    let mut stream = api.watch(&WatchParams::default().fields(&field), &version).await.ok()?.boxed();
+    while let Some(Ok(event)) = stream.next().await {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) if wanted(&object) => return Some(Instant::now()),
+            WatchEvent::Error(_) => return None,
+            _ => {}
+        }
+    }
+    None
 }
