@@ -3,7 +3,16 @@
 //! Invariant: nothing in here touches a network, a file, the environment, a clock or a runtime. What comes from outside
 //! comes in as data or through a port ([`ports`]); the same code runs in the controller, in a rehearsal and in tests.
 
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::print_stdout,
+        clippy::print_stderr,
+        clippy::needless_pass_by_value,
+        clippy::format_collect
+    )
+)]
 
 pub mod cel;
 #[cfg(test)]

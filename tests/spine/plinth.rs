@@ -12,7 +12,7 @@ use plinth_support::Process;
 use tempfile::TempDir;
 
 /// Longer than any run of a test takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_mins(3);
 
 /// A running plinth; killed with signal 9 when dropped, and when the test is.
 pub(crate) struct Run {

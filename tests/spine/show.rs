@@ -160,7 +160,7 @@ impl Clocks {
             pair("platform-service-dns", "platformservices.openmcp.cloud", platform_service()),
         ];
         let rgds = resource("kro.run", "v1alpha1", "ResourceGraphDefinition", "resourcegraphdefinitions");
-        let reported = DEFERRED.map(|name| seen(client.clone(), rgds.clone(), None, name, is_deferred)).into();
+        let reported = DEFERRED.map(|name| seen(client.clone(), &rgds, None, name, is_deferred)).into();
         Self { pairs, reported }
     }
 

@@ -11,7 +11,7 @@ use kube::{
 use tokio::task::JoinHandle;
 
 /// How long a test waits for anything.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_mins(3);
 
 /// A kind by its parts.
 pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
@@ -21,7 +21,7 @@ pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> 
 /// When a CRD was seen Established.
 pub(crate) fn established(client: Client, crd: &str) -> JoinHandle<Instant> {
     let kind = resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
-    seen(client, kind, None, crd, |object| {
+    seen(client, &kind, None, crd, |object| {
         let conditions = object.data.pointer("/status/conditions").and_then(serde_json::Value::as_array);
         conditions.is_some_and(|list| list.iter().any(|one| one["type"] == "Established" && one["status"] == "True"))
     })
@@ -29,20 +29,20 @@ pub(crate) fn established(client: Client, crd: &str) -> JoinHandle<Instant> {
 
 /// When an object was seen, its kind served or not.
 pub(crate) fn appeared(client: Client, kind: ApiResource, name: &str) -> JoinHandle<Instant> {
-    seen(client, kind, None, name, |_| true)
+    seen(client, &kind, None, name, |_| true)
 }
 
 /// When an object was first seen as `wanted`.
 pub(crate) fn seen(
     client: Client,
-    kind: ApiResource,
+    kind: &ApiResource,
     namespace: Option<&str>,
     name: &str,
     wanted: impl Fn(&DynamicObject) -> bool + Send + Sync + 'static,
 ) -> JoinHandle<Instant> {
     let api = match namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &kind),
-        None => Api::<DynamicObject>::all_with(client, &kind),
+        Some(namespace) => Api::namespaced_with(client, namespace, kind),
+        None => Api::<DynamicObject>::all_with(client, kind),
     };
     let what = format!("{} {name}", kind.kind);
     let name = name.to_owned();

@@ -35,8 +35,7 @@ impl Host {
 pub(crate) async fn connect(global: &Global) -> Result<(Host, String), Failure> {
     let hint = "--kubeconfig and --context choose a cluster";
     let source = Source::infer(global.kubeconfig.as_deref()).map_err(|error| Failure::refused(chain(&error)).hint(hint))?;
-    let refuse =
-        |error: &dyn std::error::Error| Failure::refused(format!("{}: {}", place(&source), chain(error))).hint(hint);
+    let refuse = |error: &dyn std::error::Error| Failure::refused(format!("{}: {}", place(&source), chain(error))).hint(hint);
     let config = access::configuration(&source, global.context.as_deref()).await.map_err(|error| refuse(&error))?;
     let server = config.cluster_url.to_string();
     let cluster = Cluster::new(ClusterKey::host(), config).map_err(|error| refuse(&error))?;

@@ -47,7 +47,7 @@ mod tests {
     use serde_json::{Map, json};
 
     use super::*;
-    use crate::schema::{Found, segments};
+    use crate::schema::{Found, KindInfo, segments};
 
     fn kind(api_version: &str, kind: &str) -> std::sync::Arc<KindInfo> {
         match builtin().kind(&GroupVersionKind::from_api_version(api_version, kind).unwrap()) {

@@ -105,10 +105,7 @@ mod tests {
     }
 
     fn vector(text: &str, expected: &serde_json::Value) {
-        let pieces = match scan(text) {
-            Ok(pieces) => pieces,
-            Err(_) => return assert_eq!(expected["error"], NESTED, "{text}"),
-        };
+        let Ok(pieces) = scan(text) else { return assert_eq!(expected["error"], NESTED, "{text}") };
         let found: Vec<_> =
             pieces.iter().filter_map(|p| if let Piece::Expression { text, .. } = p { Some(*text) } else { None }).collect();
         assert_eq!(serde_json::json!(found), expected["exprs"], "{text}");

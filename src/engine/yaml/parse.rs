@@ -1,7 +1,5 @@
 //! From text to values and places.
 
-#![expect(clippy::result_large_err, reason = "one error a document, and a finding is what callers want")]
-
 use std::{collections::BTreeMap, fmt};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};

@@ -180,7 +180,7 @@ pub fn applied(
     managers.insert(manager.clone(), (set, at));
     let merged = typed::merge(&before, &config, schema);
     let merged = match &last {
-        Some((last, _)) => without_dropped(merged, last, &managers, schema),
+        Some((last, _)) => without_dropped(&merged, last, &managers, schema),
         None => merged,
     };
     let comparison = owned_part(typed::compare(&before, &merged, schema), &[]);
@@ -203,12 +203,12 @@ pub fn applied(
 }
 
 /// Takes away what the manager applied last time and does not now, unless somebody else manages it.
-fn without_dropped(merged: Value, last: &FieldSet, managers: &Managers, schema: &Schema) -> Value {
+fn without_dropped(merged: &Value, last: &FieldSet, managers: &Managers, schema: &Schema) -> Value {
     let managed = managers.values().fold(FieldSet::default(), |all, (set, _)| all.union(set)).with_parents();
-    let left = typed::remove(&merged, last, schema).unwrap_or_else(|| json!({}));
-    let gone = typed::fields(&merged, schema).with_parents().difference(&typed::fields(&left, schema).with_parents());
+    let left = typed::remove(merged, last, schema).unwrap_or_else(|| json!({}));
+    let gone = typed::fields(merged, schema).with_parents().difference(&typed::fields(&left, schema).with_parents());
     let dropped = gone.difference(&managed).intersection(&last.with_parents());
-    typed::remove(&merged, &dropped, schema).unwrap_or_else(|| json!({}))
+    typed::remove(merged, &dropped, schema).unwrap_or_else(|| json!({}))
 }
 
 fn conflicts(managers: &Managers, comparison: &Comparison, manager: &Manager) -> Vec<Conflict> {
