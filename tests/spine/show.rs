@@ -153,7 +153,7 @@ struct Clocks {
 
 impl Clocks {
     fn start(client: &Client) -> Self {
-        let pair = |name, crd, kind: ApiResource| (name, established(client.clone(), crd), appeared(client.clone(), kind, name));
+        let pair = |name, crd, kind: ApiResource| (name, established(client.clone(), crd), appeared(client.clone(), &kind, name));
         let pairs = vec![
             pair("kind", "clusterproviders.openmcp.cloud", cluster_provider()),
             pair("platform-service-gateway", "platformservices.openmcp.cloud", platform_service()),

@@ -28,8 +28,8 @@ pub(crate) fn established(client: Client, crd: &str) -> JoinHandle<Instant> {
 }
 
 /// When an object was seen, its kind served or not.
-pub(crate) fn appeared(client: Client, kind: ApiResource, name: &str) -> JoinHandle<Instant> {
-    seen(client, &kind, None, name, |_| true)
+pub(crate) fn appeared(client: Client, kind: &ApiResource, name: &str) -> JoinHandle<Instant> {
+    seen(client, kind, None, name, |_| true)
 }
 
 /// When an object was first seen as `wanted`.
