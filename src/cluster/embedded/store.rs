@@ -18,7 +18,7 @@ use plinth_api::{ClusterKey, Object};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-pub use history::{Event, EventKind, Expired, Page};
+pub use history::{Change, Event, EventKind, Expired, Page};
 use history::{History, Record};
 
 /// Where an object is kept. Versions of a kind share their place, as in Kubernetes.
@@ -164,7 +164,7 @@ impl Store {
         if part != Part::Status && wanted(&old, part) != wanted(&next, part) {
             count_generation(&mut next);
         }
-        if next.is_terminating() && next.finalizers().is_empty() {
+        if next.is_terminating() && !held(&next) {
             return Ok(Left::Gone(self.remove(place, next)));
         }
         Ok(Left::There(self.put(place, next)))
@@ -172,19 +172,46 @@ impl Store {
 
     /// Removes an object, or marks it where finalizers hold it.
     pub fn delete(&mut self, place: &Place, precondition: &Precondition, now: Timestamp) -> Result<Left, Refusal> {
+        self.delete_after(place, precondition, now, |_| false)
+    }
+
+    /// The same, after `prepare` put what holds the object onto it; it answers whether the API server itself ends the object,
+    /// as it does with namespaces and CRDs, which have no grace period then.
+    pub fn delete_after(
+        &mut self,
+        place: &Place,
+        precondition: &Precondition,
+        now: Timestamp,
+        prepare: impl FnOnce(&mut Object) -> bool,
+    ) -> Result<Left, Refusal> {
         let old = self.checked(place, precondition)?;
-        if old.finalizers().is_empty() {
-            return Ok(Left::Gone(self.remove(place, (*old).clone())));
-        }
-        if old.is_terminating() {
+        if old.is_terminating() && held(&old) {
             return Ok(Left::There(old));
         }
         let mut next = (*old).clone();
+        let own = prepare(&mut next);
+        if !held(&next) {
+            return Ok(Left::Gone(self.remove(place, (*old).clone())));
+        }
         let metadata = next.metadata_mut();
         metadata.insert("deletionTimestamp".to_owned(), seconds(now));
-        metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
-        count_generation(&mut next);
+        if !own {
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+            count_generation(&mut next);
+        }
         Ok(Left::There(self.put(place, next)))
+    }
+
+    /// A store with one object of this one, in which a dry run leaves no trace.
+    pub fn scratch(&self, place: &Place) -> Self {
+        let rows = self.get(place).map(|object| (place.clone(), object)).into_iter().collect();
+        Self { version: self.version, rows, history: History::new(0) }
+    }
+
+    /// Places of all objects in a namespace.
+    pub fn inside(&self, cluster: &ClusterKey, namespace: &str) -> Vec<Place> {
+        let here = |place: &&Place| place.cluster == *cluster && place.namespace.as_deref() == Some(namespace);
+        self.rows.keys().filter(here).cloned().collect()
     }
 
     fn checked(&self, place: &Place, precondition: &Precondition) -> Result<Arc<Object>, Refusal> {
@@ -221,6 +248,22 @@ impl Store {
         self.version += 1;
         object.metadata_mut().insert("resourceVersion".to_owned(), json!(self.version.to_string()));
         Arc::new(object)
+    }
+}
+
+/// Whether something must still be done before the object may go.
+fn held(object: &Object) -> bool {
+    let by_spec = object.at(&["kind"]) == Some(&json!("Namespace"))
+        && object.at(&["spec", "finalizers"]).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    by_spec || !object.finalizers().is_empty()
+}
+
+impl Left {
+    /// The object, there or gone.
+    pub fn object(&self) -> &Object {
+        match self {
+            Self::There(object) | Self::Gone(object) => object,
+        }
     }
 }
 

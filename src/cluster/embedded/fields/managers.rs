@@ -45,8 +45,6 @@ pub type Managers = BTreeMap<Manager, (FieldSet, String)>;
 pub struct Conflict {
     /// Whose it is.
     pub manager: Manager,
-    /// When they wrote.
-    pub time: String,
     /// Which.
     pub path: FieldPath,
 }
@@ -72,9 +70,6 @@ impl Conflict {
         }
         if manager.operation == Operation::Update {
             text = format!("{text} using {}", manager.api_version);
-            if !self.time.is_empty() {
-                text = format!("{text} at {}", self.time);
-            }
         }
         text
     }
@@ -215,9 +210,9 @@ fn conflicts(managers: &Managers, comparison: &Comparison, manager: &Manager) ->
     let changed = comparison.modified.union(&comparison.added);
     let others = managers.iter().filter(|(other, _)| *other != manager);
     others
-        .flat_map(|(other, (set, time))| {
+        .flat_map(|(other, (set, _))| {
             let paths = set.intersection(&changed).paths().into_iter();
-            paths.map(|path| Conflict { manager: other.clone(), time: time.clone(), path })
+            paths.map(|path| Conflict { manager: other.clone(), path })
         })
         .collect()
 }

@@ -31,6 +31,9 @@ pub enum TypedError {
         "{0}: element {1}: associative list with keys has an element that omits key field {2:?} (and doesn't have default value)"
     )]
     NoKey(String, usize, String),
+    /// A value of another type; the words are those of the Go library.
+    #[error("{0}: expected {1}, got &value.valueUnstructured{{Value:{2}}}")]
+    Expected(String, &'static str, Value),
     /// A field that the schema does not know.
     #[error("{0}: field not declared in schema")]
     Undeclared(String),
@@ -115,6 +118,9 @@ pub fn check(value: &Value, schema: &Schema) -> Result<(), TypedError> {
 }
 
 fn check_at(value: &Value, schema: &Schema, path: &mut FieldPath) -> Result<(), TypedError> {
+    if let Some(wanted) = other_type(value, schema) {
+        return Err(TypedError::Expected(describe(path), wanted, value.clone()));
+    }
     let shape = shape(value, schema);
     match value {
         Value::Object(fields) => {
@@ -146,6 +152,21 @@ fn check_at(value: &Value, schema: &Schema, path: &mut FieldPath) -> Result<(), 
         _ => {}
     }
     Ok(())
+}
+
+fn other_type(value: &Value, schema: &Schema) -> Option<&'static str> {
+    if value.is_null() || schema.int_or_string {
+        return None;
+    }
+    let (fits, wanted) = match schema.kind.as_deref()? {
+        "string" => (value.is_string(), "string"),
+        "boolean" => (value.is_boolean(), "boolean"),
+        "integer" | "number" => (value.is_number(), "numeric (int or float)"),
+        "array" => (value.is_array(), "list"),
+        "object" => (value.is_object(), "map"),
+        _ => return None,
+    };
+    (!fits).then_some(wanted)
 }
 
 fn closed(schema: &Schema) -> bool {

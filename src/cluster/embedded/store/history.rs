@@ -99,7 +99,20 @@ impl History {
     }
 }
 
+/// A place, what was there before a change, and what is there after it.
+pub type Change = (Place, Option<Arc<Object>>, Option<Arc<Object>>);
+
 impl Store {
+    /// All changes after a version, of every resource; those that are forgotten are left out.
+    pub fn changes(&self, version: u64) -> Vec<Change> {
+        let start = self.history.records.partition_point(|record| record.version <= version);
+        let changed = |record: &Record| {
+            let after = record.stays.then(|| Arc::clone(&record.shown));
+            (record.place.clone(), record.before.clone(), after)
+        };
+        self.history.records.range(start..).map(changed).collect()
+    }
+
     /// What a watch from `version` has to say until now.
     pub fn events(&self, resource: &Resource, filter: &Filter, version: u64) -> Result<Vec<Event>, Expired> {
         let records = self.history.after(version)?.filter(|record| record.place.resource == *resource);

@@ -1,0 +1,19 @@
+//! The API of the control plane in this process: one request in, one answer out, under one lock.
+//!
+//! A request is routed ([`route`]), allowed ([`rbac`]), and answered by its verb: [`read`], [`write`], [`delete`], [`watch`].
+
+pub mod check;
+pub mod delete;
+pub mod discovery;
+pub mod kinds;
+pub mod names;
+pub mod patch;
+pub mod preset;
+pub mod problem;
+pub mod rbac;
+pub mod read;
+pub mod route;
+pub mod rules;
+pub mod state;
+pub mod watch;
+pub mod write;

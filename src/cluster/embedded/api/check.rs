@@ -1,0 +1,246 @@
+//! Holding a value against a schema in the words that an API server uses; what the engine's `validate` says is for authors.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use plinth_engine::schema::Schema;
+use regex::RegexBuilder;
+use serde_json::{Map, Value};
+
+use super::problem::FieldFault;
+
+/// Findings after which nobody reads more.
+const MAX_FAULTS: usize = 100;
+/// Compiled size of a pattern from outside.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// Everything that is wrong with an object's fields; unknown ones are no fault, they were pruned.
+pub fn check(object: &Map<String, Value>, schema: &Schema) -> Vec<FieldFault> {
+    let mut check = Check::default();
+    check.fields(object, schema, "", true);
+    check.faults
+}
+
+/// The first value that has another type than the schema says, as field, wanted type and actual type.
+pub fn mistyped(value: &Value, schema: &Schema, path: &str) -> Option<(String, String, &'static str)> {
+    if value.is_null() {
+        return None;
+    }
+    if !has_type(value, schema) {
+        return Some((path.to_owned(), wanted(schema), type_name(value)));
+    }
+    match value {
+        Value::Object(fields) => fields.iter().find_map(|(name, inner)| mistyped(inner, schema.field(name)?, &join(path, name))),
+        Value::Array(elements) => elements.iter().find_map(|element| mistyped(element, schema.items.as_ref()?, path)),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Check {
+    faults: Vec<FieldFault>,
+}
+
+impl Check {
+    fn say(&mut self, reason: &'static str, path: &str, message: String) {
+        if self.faults.len() < MAX_FAULTS {
+            let field = if path.is_empty() { "<nil>".to_owned() } else { path.to_owned() };
+            self.faults.push(FieldFault { reason, field, message });
+        }
+    }
+
+    /// `Invalid value: VALUE: PATH in body WHAT`.
+    fn body(&mut self, path: &str, value: &str, what: &str) {
+        self.say("FieldValueInvalid", path, format!("Invalid value: {value}: {path} in body {what}"));
+    }
+
+    fn value(&mut self, value: &Value, schema: &Schema, path: &str) {
+        if value.is_null() && schema.nullable {
+            return;
+        }
+        if !has_type(value, schema) {
+            let (wanted, got) = (wanted(schema), type_name(value));
+            let shown = if got == "null" { "null".to_owned() } else { format!("{got:?}") };
+            let message = format!("Invalid value: {shown}: {path} in body must be of type {wanted}: {shown}");
+            return self.say("FieldValueTypeInvalid", path, message);
+        }
+        if !schema.values.is_empty() && !schema.values.contains(value) {
+            let allowed: Vec<String> = schema.values.iter().map(Value::to_string).collect();
+            let message = format!("Unsupported value: {value}: supported values: {}", allowed.join(", "));
+            self.say("FieldValueNotSupported", path, message);
+        }
+        match value {
+            Value::Object(fields) => self.fields(fields, schema, path, schema.embedded_resource),
+            Value::Array(elements) => self.elements(elements, schema, path),
+            Value::String(text) => self.text(text, schema, path),
+            Value::Number(number) => self.number(value, number.as_f64().unwrap_or_default(), schema, path),
+            Value::Null | Value::Bool(_) => {}
+        }
+        self.combinators(value, schema, path);
+    }
+
+    fn fields(&mut self, fields: &Map<String, Value>, schema: &Schema, path: &str, whole: bool) {
+        let missing = |name: &&String| fields.get(*name).is_none_or(|value| value.is_null() && !nullable(schema, name));
+        for name in schema.required.iter().filter(missing) {
+            self.say("FieldValueRequired", &join(path, name), "Required value".to_owned());
+        }
+        for (name, value) in fields {
+            if whole && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
+                continue;
+            }
+            if value.is_null() && schema.required.contains(name) {
+                continue;
+            }
+            if let Some(below) = schema.field(name) {
+                self.value(value, below, &join(path, name));
+            }
+        }
+        let count = fields.len();
+        if let Some(least) = schema.min_properties.filter(|least| under(count, *least)) {
+            self.body(path, &count.to_string(), &format!("should have at least {least} properties"));
+        }
+        if let Some(most) = schema.max_properties.filter(|most| over(count, *most)) {
+            self.say("FieldValueTooMany", path, format!("Too many: {count}: must have at most {most} items"));
+        }
+    }
+
+    fn elements(&mut self, elements: &[Value], schema: &Schema, path: &str) {
+        for (index, element) in elements.iter().enumerate() {
+            if let Some(items) = &schema.items {
+                self.value(element, items, &format!("{path}[{index}]"));
+            }
+        }
+        let count = elements.len();
+        if let Some(least) = schema.min_items.filter(|least| under(count, *least)) {
+            self.body(path, &count.to_string(), &format!("should have at least {least} items"));
+        }
+        if let Some(most) = schema.max_items.filter(|most| over(count, *most)) {
+            self.say("FieldValueTooMany", path, format!("Too many: {count}: must have at most {most} items"));
+        }
+        let key = |element: &Value| match schema.list_type.as_deref() {
+            Some("set") => Some(element.clone()),
+            Some("map") => {
+                let keys = schema.list_map_keys.iter();
+                Some(keys.filter_map(|key| Some((key.clone(), element.get(key)?.clone()))).collect::<Map<_, _>>().into())
+            }
+            _ => None,
+        };
+        let mut seen = BTreeSet::new();
+        for (index, element) in elements.iter().enumerate() {
+            if let Some(key) = key(element)
+                && !seen.insert(key.to_string())
+            {
+                self.say("FieldValueDuplicate", &format!("{path}[{index}]"), format!("Duplicate value: {key}"));
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, schema: &Schema, path: &str) {
+        let length = text.chars().count();
+        let shown = format!("{text:?}");
+        if let Some(least) = schema.min_length.filter(|least| under(length, *least)) {
+            self.body(path, &shown, &format!("should be at least {least} chars long"));
+        }
+        if let Some(most) = schema.max_length.filter(|most| over(length, *most)) {
+            self.say("FieldValueTooLong", path, format!("Too long: may not be more than {most} bytes"));
+        }
+        if let Some(pattern) = &schema.pattern
+            && let Ok(compiled) = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build()
+            && !compiled.is_match(text)
+        {
+            self.body(path, &shown, &format!("should match '{pattern}'"));
+        }
+    }
+
+    fn number(&mut self, value: &Value, number: f64, schema: &Schema, path: &str) {
+        let shown = value.to_string();
+        let or_equal = |exclusive: bool| if exclusive { "" } else { " or equal to" };
+        if let Some(least) = schema.minimum
+            && (number < least || (schema.exclusive_minimum && number <= least))
+        {
+            self.body(path, &shown, &format!("should be greater than{} {least}", or_equal(schema.exclusive_minimum)));
+        }
+        if let Some(most) = schema.maximum
+            && (number > most || (schema.exclusive_maximum && number >= most))
+        {
+            self.body(path, &shown, &format!("should be less than{} {most}", or_equal(schema.exclusive_maximum)));
+        }
+        if let Some(step) = schema.multiple_of.filter(|step| *step > 0.0)
+            && ((number / step).round() - number / step).abs() > 1e-9
+        {
+            self.body(path, &shown, &format!("should be a multiple of {step}"));
+        }
+    }
+
+    fn combinators(&mut self, value: &Value, schema: &Schema, path: &str) {
+        let holds = |schema: &Arc<Schema>| {
+            let mut check = Self::default();
+            check.value(value, schema, path);
+            check.faults.is_empty()
+        };
+        for part in &schema.all_of {
+            self.value(value, part, path);
+        }
+        if !schema.any_of.is_empty() && !schema.any_of.iter().any(holds) {
+            self.body(path, &value.to_string(), "must validate at least one schema (anyOf)");
+        }
+        if !schema.one_of.is_empty() && schema.one_of.iter().filter(|part| holds(part)).count() != 1 {
+            self.body(path, &value.to_string(), "must validate one and only one schema (oneOf)");
+        }
+        if schema.not.as_ref().is_some_and(holds) {
+            self.body(path, &value.to_string(), "must not validate the schema (not)");
+        }
+    }
+}
+
+fn nullable(schema: &Schema, name: &str) -> bool {
+    schema.field(name).is_some_and(|field| field.nullable)
+}
+
+fn under(count: usize, least: i64) -> bool {
+    i64::try_from(count).is_ok_and(|count| count < least)
+}
+
+fn over(count: usize, most: i64) -> bool {
+    i64::try_from(count).is_ok_and(|count| count > most)
+}
+
+fn join(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        _ if name.contains(['.', '/']) => format!("{path}[{name}]"),
+        _ => format!("{path}.{name}"),
+    }
+}
+
+fn wanted(schema: &Schema) -> String {
+    if schema.int_or_string { "integer,string".to_owned() } else { schema.kind.clone().unwrap_or_default() }
+}
+
+fn has_type(value: &Value, schema: &Schema) -> bool {
+    let integer = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    if schema.int_or_string {
+        return value.is_string() || integer();
+    }
+    match schema.kind.as_deref() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("number") => value.is_number(),
+        Some("integer") => integer(),
+        _ => true,
+    }
+}
+
+/// As Kubernetes names JSON types.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

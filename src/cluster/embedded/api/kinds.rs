@@ -1,0 +1,233 @@
+//! What is served: the built-in kinds, and those of each logical cluster's CustomResourceDefinitions.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
+
+use plinth_api::{ClusterKey, Object};
+use plinth_engine::schema::{KindInfo, Schema, builtin, crd};
+use serde_json::Value;
+
+/// A served version of a resource.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of discovery")]
+pub struct Served {
+    /// API group, empty for core.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Kind of lists.
+    pub list_kind: String,
+    /// Name in URLs.
+    pub plural: String,
+    /// Name for people.
+    pub singular: String,
+    /// Abbreviations.
+    pub short_names: Vec<String>,
+    /// Such as `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// The whole object's schema.
+    pub schema: Arc<Schema>,
+    /// Whether status is a subresource.
+    pub status: bool,
+    /// Whether the API server brings it itself.
+    pub builtin: bool,
+    /// Whether generations are counted.
+    pub generation: bool,
+    /// Whether objects are only answered, never stored (`SelfSubjectAccessReview`).
+    pub review: bool,
+    /// Fields beside name and namespace that field selectors may ask for.
+    pub selectable: Vec<String>,
+}
+
+impl Served {
+    /// `GROUP/VERSION`, or the version alone for core.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// Kinds by logical cluster.
+#[derive(Default)]
+pub struct Registry {
+    defined: BTreeMap<ClusterKey, BTreeMap<String, Vec<Arc<Served>>>>,
+    revision: u64,
+}
+
+static BUILTIN: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| builtin().iter().map(|kind| Arc::new(own(kind))).collect());
+
+impl Registry {
+    /// One served version of a resource.
+    pub fn find(&self, cluster: &ClusterKey, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
+        let wanted = |served: &&Arc<Served>| served.group == group && served.version == version && served.plural == plural;
+        BUILTIN.iter().find(wanted).or_else(|| self.defined(cluster).find(wanted)).cloned()
+    }
+
+    /// Everything a logical cluster serves.
+    pub fn all(&self, cluster: &ClusterKey) -> Vec<Arc<Served>> {
+        BUILTIN.iter().chain(self.defined(cluster)).cloned().collect()
+    }
+
+    /// Counts changes, for caches.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Serves a CRD's kinds instead of those it had before; none for a CRD that is gone or not established.
+    pub fn define(&mut self, cluster: &ClusterKey, crd: &str, kinds: Vec<Served>) {
+        self.revision += 1;
+        let defined = self.defined.entry(cluster.clone()).or_default();
+        if kinds.is_empty() {
+            defined.remove(crd);
+        } else {
+            defined.insert(crd.to_owned(), kinds.into_iter().map(Arc::new).collect());
+        }
+    }
+
+    fn defined(&self, cluster: &ClusterKey) -> impl Iterator<Item = &Arc<Served>> {
+        self.defined.get(cluster).into_iter().flat_map(BTreeMap::values).flatten()
+    }
+}
+
+/// The kinds of a CRD object; none where it cannot be read.
+pub fn of_crd(object: &Object) -> Vec<Served> {
+    let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let texts = |value: Option<&Value>| -> Vec<String> {
+        let list = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).cloned().unwrap_or_default();
+    let described = crd::kinds(object).unwrap_or_default();
+    let kinds = described.into_iter().map(|kind| {
+        let version = versions.iter().find(|version| version["name"] == kind.gvk.version.as_str()).unwrap_or(&Value::Null);
+        let selectable = version["selectableFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Served {
+            list_kind: text(&["spec", "names", "listKind"]),
+            singular: text(&["spec", "names", "singular"]),
+            short_names: texts(object.at(&["spec", "names", "shortNames"])),
+            categories: texts(object.at(&["spec", "names", "categories"])),
+            status: version["subresources"]["status"].is_object(),
+            builtin: false,
+            generation: true,
+            review: false,
+            selectable: selectable
+                .iter()
+                .filter_map(|field| Some(field["jsonPath"].as_str()?.trim_start_matches('.').to_owned()))
+                .collect(),
+            group: kind.gvk.group,
+            version: kind.gvk.version,
+            kind: kind.gvk.kind,
+            plural: kind.plural,
+            namespaced: kind.namespaced,
+            schema: kind.schema,
+        }
+    });
+    kinds.collect()
+}
+
+fn own(kind: &KindInfo) -> Served {
+    let (group, plural) = (kind.gvk.group.as_str(), kind.plural.as_str());
+    let words = |text: &str| text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    let facts = FACTS.iter().find(|fact| (fact.0, fact.1) == (group, plural));
+    let review = ["authorization.k8s.io", "authentication.k8s.io"].contains(&group) || ["bindings"].contains(&plural);
+    let has_status = kind.schema.properties.contains_key("status") && !review && plural != "apiservices";
+    let all = facts.is_some_and(|fact| fact.3);
+    Served {
+        group: group.to_owned(),
+        version: kind.gvk.version.clone(),
+        kind: kind.gvk.kind.clone(),
+        list_kind: format!("{}List", kind.gvk.kind),
+        plural: plural.to_owned(),
+        singular: kind.gvk.kind.to_lowercase(),
+        short_names: facts.map(|fact| words(fact.2)).unwrap_or_default(),
+        categories: if all { words("all") } else { Vec::new() },
+        namespaced: kind.namespaced,
+        schema: Arc::clone(&kind.schema),
+        status: has_status || plural == "apiservices",
+        builtin: true,
+        generation: GENERATIONS.contains(&plural),
+        review,
+        selectable: FIELDS.iter().find(|(name, _)| *name == plural).map(|(_, fields)| words(fields)).unwrap_or_default(),
+    }
+}
+
+/// Group, plural, short names, whether in the category `all`.
+const FACTS: [(&str, &str, &str, bool); 29] = [
+    ("", "componentstatuses", "cs", false),
+    ("", "configmaps", "cm", false),
+    ("", "endpoints", "ep", false),
+    ("", "events", "ev", false),
+    ("events.k8s.io", "events", "ev", false),
+    ("", "limitranges", "limits", false),
+    ("", "namespaces", "ns", false),
+    ("", "nodes", "no", false),
+    ("", "persistentvolumeclaims", "pvc", false),
+    ("", "persistentvolumes", "pv", false),
+    ("", "pods", "po", true),
+    ("", "replicationcontrollers", "rc", true),
+    ("", "resourcequotas", "quota", false),
+    ("", "serviceaccounts", "sa", false),
+    ("", "services", "svc", true),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "crd crds", false),
+    ("apps", "daemonsets", "ds", true),
+    ("apps", "deployments", "deploy", true),
+    ("apps", "replicasets", "rs", true),
+    ("apps", "statefulsets", "sts", true),
+    ("autoscaling", "horizontalpodautoscalers", "hpa", true),
+    ("batch", "cronjobs", "cj", true),
+    ("batch", "jobs", "", true),
+    ("certificates.k8s.io", "certificatesigningrequests", "csr", false),
+    ("networking.k8s.io", "ingresses", "ing", false),
+    ("networking.k8s.io", "networkpolicies", "netpol", false),
+    ("policy", "poddisruptionbudgets", "pdb", false),
+    ("scheduling.k8s.io", "priorityclasses", "pc", false),
+    ("storage.k8s.io", "storageclasses", "sc", false),
+];
+
+/// Built-in resources whose generation is counted.
+const GENERATIONS: [&str; 20] = [
+    "customresourcedefinitions",
+    "daemonsets",
+    "deployments",
+    "replicasets",
+    "statefulsets",
+    "replicationcontrollers",
+    "jobs",
+    "cronjobs",
+    "ingresses",
+    "ingressclasses",
+    "networkpolicies",
+    "poddisruptionbudgets",
+    "pods",
+    "endpointslices",
+    "flowschemas",
+    "prioritylevelconfigurations",
+    "priorityclasses",
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+];
+
+/// What field selectors of built-in kinds may ask for.
+const FIELDS: [(&str, &str); 9] = [
+    (
+        "pods",
+        "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.nominatedNodeName",
+    ),
+    (
+        "events",
+        "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type",
+    ),
+    ("secrets", "type"),
+    ("namespaces", "status.phase"),
+    ("nodes", "spec.unschedulable"),
+    ("services", "spec.clusterIP spec.type"),
+    ("jobs", "status.successful"),
+    ("replicationcontrollers", "status.replicas"),
+    ("replicasets", "status.replicas"),
+];

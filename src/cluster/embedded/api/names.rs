@@ -1,0 +1,147 @@
+//! Names, labels and annotations in the words of Kubernetes.
+
+use plinth_api::Object;
+use serde_json::Value;
+
+use super::problem::FieldFault;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+/// Sum of all annotations.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
+/// What a kind's names must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// RFC 1123 subdomain.
+    Subdomain,
+    /// RFC 1123 label.
+    Label,
+    /// RFC 1035 label: Services.
+    Label1035,
+    /// One segment of a URL: RBAC.
+    Segment,
+}
+
+impl Rule {
+    /// The rule of a resource.
+    pub fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "namespaces") => Self::Label,
+            ("", "services") => Self::Label1035,
+            ("rbac.authorization.k8s.io", _) => Self::Segment,
+            _ => Self::Subdomain,
+        }
+    }
+}
+
+/// What is wrong with the names in an object's metadata.
+pub fn check(object: &Object, rule: Rule) -> Vec<FieldFault> {
+    let mut faults = Vec::new();
+    if object.name().is_empty() {
+        faults.push(fault("FieldValueRequired", "metadata.name", "Required value: name or generateName is required"));
+    } else if let Some(why) = name_fault(object.name(), rule) {
+        faults.push(invalid("metadata.name", object.name(), &why));
+    }
+    for (key, value) in map(object, "labels") {
+        faults.extend(key_fault(key).map(|why| invalid("metadata.labels", key, &why)));
+        let value = value.as_str().unwrap_or_default();
+        if value.len() > 63 {
+            faults.push(invalid("metadata.labels", value, "must be no more than 63 bytes"));
+        } else if !value.is_empty() && !qualified(value) {
+            faults.push(invalid("metadata.labels", value, LABEL_VALUE));
+        }
+    }
+    let mut size = 0;
+    for (key, value) in map(object, "annotations") {
+        faults.extend(key_fault(&key.to_lowercase()).map(|why| invalid("metadata.annotations", key, &why)));
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > MAX_ANNOTATIONS {
+        let message = format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes");
+        faults.push(fault("FieldValueTooLong", "metadata.annotations", &message));
+    }
+    for (index, name) in object.finalizers().iter().enumerate() {
+        if !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(name) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            faults.push(invalid(&format!("metadata.finalizers[{index}]"), name, why));
+        }
+    }
+    faults
+}
+
+fn map<'a>(object: &'a Object, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.at(&["metadata", field]).and_then(Value::as_object).into_iter().flatten()
+}
+
+fn fault(reason: &'static str, field: &str, message: &str) -> FieldFault {
+    FieldFault { reason, field: field.to_owned(), message: message.to_owned() }
+}
+
+fn invalid(field: &str, value: &str, why: &str) -> FieldFault {
+    fault("FieldValueInvalid", field, &format!("Invalid value: {value:?}: {why}"))
+}
+
+/// What is wrong with a name.
+pub fn name_fault(name: &str, rule: Rule) -> Option<String> {
+    let (longest, holds, why) = match rule {
+        Rule::Subdomain => (253, subdomain(name), SUBDOMAIN),
+        Rule::Label => (63, label(name), LABEL),
+        Rule::Label1035 => (63, label(name) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase), LABEL_1035),
+        Rule::Segment => return segment_fault(name),
+    };
+    if name.len() > longest {
+        return Some(format!("must be no more than {longest} bytes"));
+    }
+    if rule == Rule::Label && name.contains('.') {
+        return Some("must not contain dots".to_owned());
+    }
+    (!holds).then(|| why.to_owned())
+}
+
+fn segment_fault(name: &str) -> Option<String> {
+    if [".", ".."].contains(&name) {
+        return Some(format!("may not be '{name}'"));
+    }
+    ["/", "%"].iter().find(|part| name.contains(*part)).map(|part| format!("may not contain '{part}'"))
+}
+
+fn label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let ends = bytes.first().zip(bytes.last()).is_some_and(|(first, last)| inner(*first) && inner(*last));
+    ends && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
+}
+
+fn subdomain(text: &str) -> bool {
+    text.split('.').all(label)
+}
+
+/// The part of a label key after the slash, or a label value.
+fn qualified(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends = bytes
+        .first()
+        .zip(bytes.last())
+        .is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric());
+    ends && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+fn key_fault(key: &str) -> Option<String> {
+    let name = match key.split_once('/') {
+        Some((prefix, _)) if prefix.is_empty() => return Some("prefix part must be non-empty".to_owned()),
+        Some((prefix, _)) if !subdomain(prefix) => return Some(format!("prefix part {SUBDOMAIN}")),
+        Some((_, name)) => name,
+        None => key,
+    };
+    if name.is_empty() {
+        return Some("name part must be non-empty".to_owned());
+    }
+    if name.len() > 63 {
+        return Some("name part must be no more than 63 bytes".to_owned());
+    }
+    (!qualified(name)).then(|| NAME_PART.to_owned())
+}

@@ -1,0 +1,181 @@
+//! Who asks, and whether they may: tokens, RBAC, access reviews.
+
+use plinth_api::{ClusterKey, Object};
+use serde_json::{Value, json};
+
+use crate::embedded::{
+    filter::Filter,
+    store::{Resource, Store},
+};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+/// Whose members may do everything.
+pub const MASTERS: &str = "system:masters";
+
+/// Somebody who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Such as `admin` or `system:serviceaccount:NAMESPACE:NAME`.
+    pub name: String,
+    /// Groups.
+    pub groups: Vec<String>,
+}
+
+impl User {
+    /// Somebody with a name who is in `system:authenticated` and in `groups`.
+    pub fn new(name: impl Into<String>, groups: &[&str]) -> Self {
+        let groups = groups.iter().copied().chain(["system:authenticated"]).map(str::to_owned).collect();
+        Self { name: name.into(), groups }
+    }
+
+    /// Who may do everything.
+    pub fn admin() -> Self {
+        Self::new("admin", &[MASTERS])
+    }
+
+    /// A service account.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
+        Self::new(format!("system:serviceaccount:{namespace}:{name}"), &groups)
+    }
+}
+
+/// What somebody wants to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attempt {
+    /// Such as `list`.
+    pub verb: String,
+    /// API group.
+    pub group: String,
+    /// `deployments`, `deployments/status`.
+    pub resource: String,
+    /// `None` for all namespaces or none.
+    pub namespace: Option<String>,
+    /// Object, empty for all.
+    pub name: String,
+    /// Path, for what is no resource.
+    pub path: Option<String>,
+}
+
+/// Whether RBAC allows it.
+pub fn allowed(store: &Store, cluster: &ClusterKey, user: &User, attempt: &Attempt) -> bool {
+    if user.groups.iter().any(|group| group == MASTERS) {
+        return true;
+    }
+    let free = attempt.group == "authorization.k8s.io" && attempt.resource.starts_with("self") && attempt.verb == "create";
+    let public = attempt.path.as_deref().is_some_and(|path| {
+        attempt.verb == "get"
+            && ["/api", "/openapi", "/version", "/healthz", "/livez", "/readyz"].iter().any(|start| path.starts_with(start))
+    });
+    if free || public || (attempt.group == "authentication.k8s.io" && attempt.resource == "selfsubjectreviews") {
+        return true;
+    }
+    let everywhere = bindings(store, cluster, "clusterrolebindings", None);
+    let here = attempt.namespace.as_ref().map(|namespace| bindings(store, cluster, "rolebindings", Some(namespace)));
+    everywhere
+        .into_iter()
+        .chain(here.into_iter().flatten())
+        .any(|binding| names(&binding, user) && rules(store, cluster, &binding).iter().any(|rule| covers(rule, attempt)))
+}
+
+fn bindings(store: &Store, cluster: &ClusterKey, plural: &str, namespace: Option<&String>) -> Vec<Object> {
+    let resource = Resource { group: GROUP.to_owned(), plural: plural.to_owned() };
+    let filter = Filter { cluster: Some(cluster.clone()), namespace: namespace.cloned(), ..Filter::default() };
+    let page = store.page(&resource, &filter, None, usize::MAX);
+    page.map(|page| page.items.into_iter().map(|(_, object)| (*object).clone()).collect()).unwrap_or_default()
+}
+
+fn names(binding: &Object, user: &User) -> bool {
+    let subjects = binding.0.get("subjects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    subjects.iter().any(|subject| {
+        let name = subject["name"].as_str().unwrap_or_default();
+        match subject["kind"].as_str() {
+            Some("User") => user.name == name,
+            Some("Group") => user.groups.iter().any(|group| group == name),
+            Some("ServiceAccount") => {
+                let namespace = subject["namespace"].as_str().or_else(|| binding.namespace()).unwrap_or_default();
+                user.name == format!("system:serviceaccount:{namespace}:{name}")
+            }
+            _ => false,
+        }
+    })
+}
+
+fn rules(store: &Store, cluster: &ClusterKey, binding: &Object) -> Vec<Value> {
+    let role = &binding.0["roleRef"];
+    let (plural, namespace) = match role["kind"].as_str() {
+        Some("Role") => ("roles", binding.namespace().map(str::to_owned)),
+        _ => ("clusterroles", None),
+    };
+    let place = crate::embedded::store::Place {
+        resource: Resource { group: GROUP.to_owned(), plural: plural.to_owned() },
+        cluster: cluster.clone(),
+        namespace,
+        name: role["name"].as_str().unwrap_or_default().to_owned(),
+    };
+    store.get(&place).and_then(|role| role.0.get("rules")?.as_array().cloned()).unwrap_or_default()
+}
+
+fn covers(rule: &Value, attempt: &Attempt) -> bool {
+    let has = |field: &str, wanted: &str| {
+        let list = rule[field].as_array().map(Vec::as_slice).unwrap_or_default();
+        list.iter().any(|value| *value == "*" || *value == wanted)
+    };
+    if let Some(path) = &attempt.path {
+        let urls = rule["nonResourceURLs"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let matches = |url: &Value| {
+            let url = url.as_str().unwrap_or_default();
+            url == path || url.strip_suffix('*').is_some_and(|start| path.starts_with(start))
+        };
+        return has("verbs", &attempt.verb) && urls.iter().any(matches);
+    }
+    let resource = has("resources", &attempt.resource)
+        || attempt.resource.split_once('/').is_some_and(|(_, part)| has("resources", &format!("*/{part}")));
+    let named = rule["resourceNames"]
+        .as_array()
+        .is_none_or(|names| names.is_empty() || names.iter().any(|name| *name == attempt.name.as_str()));
+    has("verbs", &attempt.verb) && has("apiGroups", &attempt.group) && resource && named
+}
+
+/// Answers a review of `authorization.k8s.io` or `authentication.k8s.io`; `None` for kinds that are not answered.
+pub fn review(store: &Store, cluster: &ClusterKey, user: &User, kind: &str, review: &Object) -> Option<Value> {
+    let spec = review.spec();
+    let who = match kind {
+        "SelfSubjectAccessReview" => user.clone(),
+        "SubjectAccessReview" | "LocalSubjectAccessReview" => User {
+            name: spec["user"].as_str().unwrap_or_default().to_owned(),
+            groups: spec["groups"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|group| group.as_str().map(str::to_owned))
+                .collect(),
+        },
+        "SelfSubjectReview" => return Some(json!({"userInfo": {"username": user.name, "groups": user.groups}})),
+        _ => return None,
+    };
+    let attempt = asked(spec);
+    let allowed = allowed(store, cluster, &who, &attempt);
+    Some(json!({"allowed": allowed}))
+}
+
+fn asked(spec: &Value) -> Attempt {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if spec["nonResourceAttributes"].is_object() {
+        let asked = &spec["nonResourceAttributes"];
+        return Attempt { verb: text(&asked["verb"]), path: Some(text(&asked["path"])), ..Attempt::default() };
+    }
+    let asked = &spec["resourceAttributes"];
+    let resource = match text(&asked["subresource"]) {
+        part if part.is_empty() => text(&asked["resource"]),
+        part => format!("{}/{part}", text(&asked["resource"])),
+    };
+    Attempt {
+        verb: text(&asked["verb"]),
+        group: text(&asked["group"]),
+        resource,
+        namespace: Some(text(&asked["namespace"])).filter(|namespace| !namespace.is_empty()),
+        name: text(&asked["name"]),
+        path: None,
+    }
+}

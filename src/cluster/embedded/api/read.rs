@@ -1,0 +1,117 @@
+//! Reading: one object, and lists with selectors and pages.
+
+use std::sync::Arc;
+
+use plinth_api::Object;
+use plinth_engine::schema::{apply_object_defaults, prune_object};
+use serde_json::{Map, Value, json};
+
+use super::{
+    kinds::Served,
+    problem::Problem,
+    state::{Ask, Reply, State},
+};
+use crate::{
+    embedded::{
+        filter::{FieldTest, Filter},
+        store::Place,
+    },
+    selector::Selector,
+};
+
+impl State {
+    pub(super) fn get(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        let name = ask.target.name.clone().unwrap_or_default();
+        let object = self.store.get(&ask.place(&name)).ok_or_else(|| ask.not_found(&name))?;
+        Ok(Reply::Json(200, present(&object, &ask.served)))
+    }
+
+    pub(super) fn list(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        let filter = filter(ask)?;
+        let limit = ask.call.query.some("limit").and_then(|limit| limit.parse::<usize>().ok()).filter(|limit| *limit > 0);
+        let from = ask.call.query.some("continue").map(|token| start(ask, token)).transpose()?;
+        let from = from.as_ref().map(|(version, place)| (*version, place));
+        let page = self.store.page(&ask.resource(), &filter, from, limit.unwrap_or(usize::MAX)).map_err(|_| {
+            Problem::expired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.")
+        })?;
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".to_owned(), json!(page.version.to_string()));
+        if !ask.served.builtin {
+            metadata.insert("continue".to_owned(), json!(""));
+        }
+        if let Some((last, left)) = &page.rest {
+            metadata.insert("continue".to_owned(), json!(token(page.version, last)));
+            if ask.call.query.some("labelSelector").is_none() && ask.call.query.some("fieldSelector").is_none() {
+                metadata.insert("remainingItemCount".to_owned(), json!(left));
+            }
+        }
+        let items: Vec<Value> = page.items.iter().map(|(_, object)| listed(object, &ask.served)).collect();
+        Ok(Reply::Json(200, list_of(&ask.served, metadata, items)))
+    }
+}
+
+/// A list object.
+pub(super) fn list_of(served: &Served, metadata: Map<String, Value>, items: Vec<Value>) -> Value {
+    json!({"kind": served.list_kind, "apiVersion": served.api_version(), "metadata": metadata, "items": items})
+}
+
+/// An object in a list: built-in kinds leave their type out.
+pub(super) fn listed(object: &Arc<Object>, served: &Served) -> Value {
+    let mut value = present(object, served);
+    if served.builtin
+        && let Value::Object(fields) = &mut value
+    {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    value
+}
+
+/// An object in the version that is asked for; a CRD's schema of today decides, as it would in Kubernetes.
+pub(crate) fn present(object: &Object, served: &Served) -> Value {
+    let mut object = object.clone();
+    object.0.insert("apiVersion".to_owned(), json!(served.api_version()));
+    if !served.builtin {
+        prune_object(&mut object, &served.schema);
+        apply_object_defaults(&mut object, &served.schema);
+    }
+    object.into_value()
+}
+
+/// The selection that a request's query asks for.
+pub(super) fn filter(ask: &Ask<'_>) -> Result<Filter, Problem> {
+    let query = &ask.call.query;
+    let labels = Selector::parse(query.get("labelSelector").unwrap_or_default());
+    let labels = labels.map_err(|error| Problem::bad_request(format!("unable to parse requirement: {error}")))?;
+    let text = query.get("fieldSelector").unwrap_or_default();
+    let fields = FieldTest::parse_all(text)
+        .ok_or_else(|| Problem::bad_request(format!("invalid selector: '{text}'; can't understand '{text}'")))?;
+    for field in &fields {
+        let path = field.path.join(".");
+        let common = path == "metadata.name" || (path == "metadata.namespace" && (ask.served.namespaced || ask.served.builtin));
+        if !common && !ask.served.selectable.contains(&path) {
+            let gvk = if ask.served.builtin {
+                format!("field label not supported: {path}")
+            } else {
+                format!("field label not supported: {path}")
+            };
+            return Err(Problem::bad_request(gvk));
+        }
+    }
+    Ok(Filter { cluster: Some(ask.cluster.clone()), namespace: ask.target.namespace.clone(), labels, fields })
+}
+
+/// `VERSION/NAMESPACE/NAME`, names being free of slashes.
+fn token(version: u64, place: &Place) -> String {
+    format!("{version}/{}/{}", place.namespace.as_deref().unwrap_or_default(), place.name)
+}
+
+fn start(ask: &Ask<'_>, token: &str) -> Result<(u64, Place), Problem> {
+    let mut parts = token.splitn(3, '/');
+    let read = (|| {
+        let version = parts.next()?.parse().ok()?;
+        let namespace = Some(parts.next()?.to_owned()).filter(|namespace| !namespace.is_empty());
+        Some((version, Place { namespace, ..ask.place(parts.next()?) }))
+    })();
+    read.ok_or_else(|| Problem::bad_request("continue key is not valid: illegal base64 data at input byte 0"))
+}

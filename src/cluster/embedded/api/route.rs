@@ -1,0 +1,191 @@
+//! What a request is about: its path and its query.
+
+use plinth_api::ClusterKey;
+
+/// A path of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `/api`.
+    Core,
+    /// `/apis`.
+    Groups,
+    /// `/apis/GROUP`.
+    Group(String),
+    /// `/api/v1`, `/apis/GROUP/VERSION`.
+    Resources(String, String),
+    /// `/openapi/v3`.
+    OpenApiIndex,
+    /// `/openapi/v3/api/v1`, `/openapi/v3/apis/GROUP/VERSION`.
+    OpenApi(String, String),
+    /// `/version`.
+    Version,
+    /// `/healthz`, `/livez`, `/readyz`.
+    Health,
+    /// A collection or an object.
+    Resource(Target),
+    /// Nothing.
+    Unknown,
+}
+
+/// A collection, an object, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// API group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Plural.
+    pub plural: String,
+    /// Namespace in the path.
+    pub namespace: Option<String>,
+    /// Object's name in the path.
+    pub name: Option<String>,
+    /// Such as `status`.
+    pub subresource: Option<String>,
+}
+
+/// Reads a path; those below `/clusters/NAME` belong to a logical cluster.
+pub fn parse(path: &str) -> (ClusterKey, Route) {
+    let parts: Vec<String> = path.trim_matches('/').split('/').map(decode).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts.as_slice() {
+        ["clusters", name, rest @ ..] if !name.is_empty() => (ClusterKey((*name).to_owned()), route(rest)),
+        rest => (ClusterKey::host(), route(rest)),
+    }
+}
+
+fn route(parts: &[&str]) -> Route {
+    let own = |text: &str| text.to_owned();
+    match parts {
+        ["api"] => Route::Core,
+        ["apis"] => Route::Groups,
+        ["apis", group] => Route::Group(own(group)),
+        ["api", version] => Route::Resources(String::new(), own(version)),
+        ["apis", group, version] => Route::Resources(own(group), own(version)),
+        ["openapi", "v3"] => Route::OpenApiIndex,
+        ["openapi", "v3", "api", version] => Route::OpenApi(String::new(), own(version)),
+        ["openapi", "v3", "apis", group, version] => Route::OpenApi(own(group), own(version)),
+        ["version"] => Route::Version,
+        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        ["api", version, rest @ ..] => resource("", version, rest),
+        ["apis", group, version, rest @ ..] => resource(group, version, rest),
+        _ => Route::Unknown,
+    }
+}
+
+fn resource(group: &str, version: &str, parts: &[&str]) -> Route {
+    let target = |namespace: Option<&str>, plural: &str, rest: &[&str]| {
+        Route::Resource(Target {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: plural.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: rest.first().map(|name| (*name).to_owned()),
+            subresource: rest.get(1).map(|name| (*name).to_owned()),
+        })
+    };
+    match parts {
+        // A namespace's own subresources look like a collection in it.
+        ["namespaces", name, part @ ("status" | "finalize")] if group.is_empty() => target(None, "namespaces", &[name, part]),
+        ["namespaces", namespace, plural, rest @ ..] if rest.len() <= 2 => target(Some(namespace), plural, rest),
+        [plural, rest @ ..] if !plural.is_empty() && rest.len() <= 2 => target(None, plural, rest),
+        _ => Route::Unknown,
+    }
+}
+
+/// Names and values of a query, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryText(Vec<(String, String)>);
+
+impl QueryText {
+    /// Reads what follows the question mark.
+    pub fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        Self(
+            pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (form(name), form(value))).collect(),
+        )
+    }
+
+    /// The first value of a name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value, where there is one that is not empty.
+    pub fn some(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// Whether it is set to true.
+    pub fn is(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("true" | "1"))
+    }
+}
+
+fn form(text: &str) -> String {
+    decode(&text.replace('+', " "))
+}
+
+/// Percent decoding; what is no UTF-8 is replaced.
+fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| bytes[at] == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            None => {
+                decoded.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_routed() {
+        let resource = |path: &str| match parse(path) {
+            (cluster, Route::Resource(target)) => (
+                cluster.0,
+                target.group,
+                target.plural,
+                target.namespace.unwrap_or_default(),
+                target.name.unwrap_or_default(),
+                target.subresource.unwrap_or_default(),
+            ),
+            other => panic!("{path}: {other:?}"),
+        };
+        let host = ClusterKey::host().0;
+        for (path, wanted) in [
+            ("/api/v1/namespaces", ["", "namespaces", "", "", ""]),
+            ("/api/v1/namespaces/a", ["", "namespaces", "", "a", ""]),
+            ("/api/v1/namespaces/a/status", ["", "namespaces", "", "a", "status"]),
+            ("/api/v1/namespaces/a/pods", ["", "pods", "a", "", ""]),
+            ("/apis/apps/v1/namespaces/a/deployments/b/status", ["apps", "deployments", "a", "b", "status"]),
+            ("/api/v1/nodes/a%2Fb", ["", "nodes", "", "a/b", ""]),
+        ] {
+            let [group, plural, namespace, name, subresource] = wanted.map(str::to_owned);
+            assert_eq!(resource(path), (host.clone(), group, plural, namespace, name, subresource), "{path}");
+        }
+        assert_eq!(resource("/clusters/c1/api/v1/pods").0, "c1");
+        for path in ["/", "/foo", "/api/v1/namespaces/a/pods/b/c/d"] {
+            assert_eq!(parse(path).1, Route::Unknown, "{path}");
+        }
+    }
+
+    #[test]
+    fn queries_are_decoded() {
+        let query = QueryText::parse("labelSelector=a%3Db%2Cc&watch=1&x=a+b&y");
+        assert_eq!((query.get("labelSelector"), query.is("watch"), query.get("x")), (Some("a=b,c"), true, Some("a b")));
+        assert_eq!((query.get("y"), query.some("y")), (Some(""), None));
+    }
+}

@@ -1,0 +1,149 @@
+//! Rules of single kinds that no schema says.
+
+use plinth_api::Object;
+use serde_json::{Value, json};
+
+use super::{kinds::Served, problem::FieldFault};
+
+/// What is wrong with an object by the rules of its kind; `old` is the one it replaces.
+pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<FieldFault> {
+    let mut faults = match (served.group.as_str(), served.plural.as_str()) {
+        ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => selector(object, old),
+        ("", "configmaps") => immutable(object, old, &["data", "binaryData"]),
+        ("", "secrets") => {
+            let mut faults = immutable(object, old, &["data"]);
+            if let Some(old) = old
+                && old.0.get("type") != object.0.get("type")
+            {
+                faults.push(unchanged("type", &object.0["type"]));
+            }
+            faults
+        }
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => role(object, old),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(object),
+        _ => Vec::new(),
+    };
+    faults.truncate(100);
+    faults
+}
+
+fn fault(reason: &'static str, field: impl Into<String>, message: impl Into<String>) -> FieldFault {
+    FieldFault { reason, field: field.into(), message: message.into() }
+}
+
+fn unchanged(field: &str, value: &Value) -> FieldFault {
+    fault("FieldValueInvalid", field, format!("Invalid value: {value}: field is immutable"))
+}
+
+fn selector(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
+    let mut faults = Vec::new();
+    let selector = &object.spec()["selector"];
+    let labels = &object.spec()["template"]["metadata"]["labels"];
+    let wanted = selector["matchLabels"].as_object();
+    if selector.is_null() || wanted.is_some_and(|wanted| wanted.iter().any(|(name, value)| labels.get(name) != Some(value))) {
+        let shown = if labels.is_null() { "null".to_owned() } else { labels.to_string() };
+        let message = format!("Invalid value: {shown}: `selector` does not match template `labels`");
+        faults.push(fault("FieldValueInvalid", "spec.template.metadata.labels", message));
+    }
+    if old.is_some_and(|old| old.spec()["selector"] != *selector) {
+        faults.push(unchanged("spec.selector", selector));
+    }
+    let containers = object.spec()["template"]["spec"]["containers"].as_array();
+    if containers.is_some_and(Vec::is_empty) {
+        faults.push(fault("FieldValueRequired", "spec.template.spec.containers", "Required value"));
+    }
+    for (index, container) in containers.into_iter().flatten().enumerate() {
+        for field in ["name", "image"] {
+            if container[field].as_str().unwrap_or_default().is_empty() {
+                faults.push(fault(
+                    "FieldValueRequired",
+                    format!("spec.template.spec.containers[{index}].{field}"),
+                    "Required value",
+                ));
+            }
+        }
+    }
+    faults
+}
+
+fn immutable(object: &Object, old: Option<&Object>, fields: &[&str]) -> Vec<FieldFault> {
+    let Some(old) = old.filter(|old| old.0.get("immutable") == Some(&json!(true))) else { return Vec::new() };
+    let changed = |name: &&&str| old.0.get(**name) != object.0.get(**name);
+    let mut faults = Vec::new();
+    if object.0.get("immutable") != Some(&json!(true)) {
+        faults.push(fault("FieldValueForbidden", "immutable", "Forbidden: field is immutable when `immutable` is set"));
+    }
+    let changed = fields.iter().filter(changed);
+    faults
+        .extend(changed.map(|name| fault("FieldValueForbidden", *name, "Forbidden: field is immutable when `immutable` is set")));
+    faults
+}
+
+fn role(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
+    let changed = old.filter(|old| old.0.get("roleRef") != object.0.get("roleRef"));
+    changed
+        .map(|_| fault("FieldValueInvalid", "roleRef", format!("Invalid value: {}: cannot change roleRef", object.0["roleRef"])))
+        .into_iter()
+        .collect()
+}
+
+fn definition(object: &Object) -> Vec<FieldFault> {
+    let mut faults = Vec::new();
+    let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let expected = format!("{}.{}", text(&["spec", "names", "plural"]), text(&["spec", "group"]));
+    if object.name() != expected {
+        let message = format!("Invalid value: {:?}: must be spec.names.plural+\".\"+spec.group", object.name());
+        faults.push(fault("FieldValueInvalid", "metadata.name", message));
+    }
+    for (path, field) in [(["spec", "group"], "spec.group"), (["spec", "scope"], "spec.scope")] {
+        if text(&path).is_empty() {
+            faults.push(fault("FieldValueRequired", field, "Required value"));
+        }
+    }
+    let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let storage = versions.iter().filter(|version| version["storage"] == true).count();
+    if storage != 1 {
+        let message =
+            format!("Invalid value: {}: must have exactly one version marked as storage version", object.spec()["versions"]);
+        faults.push(fault("FieldValueInvalid", "spec.versions", message));
+    }
+    for (index, version) in versions.iter().enumerate() {
+        let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
+        match version.pointer("/schema/openAPIV3Schema") {
+            None => faults.push(fault("FieldValueRequired", at, "Required value")),
+            Some(schema) => structural(schema, &at, true, &mut faults),
+        }
+    }
+    faults
+}
+
+/// What makes a schema structural, as far as authors get it wrong.
+fn structural(schema: &Value, at: &str, root: bool, faults: &mut Vec<FieldFault>) {
+    let open = schema["x-kubernetes-preserve-unknown-fields"] == true || schema["x-kubernetes-int-or-string"] == true;
+    match schema["type"].as_str() {
+        None | Some("") if root => {
+            faults.push(fault("FieldValueRequired", format!("{at}.type"), "Required value: must not be empty at the root"));
+        }
+        None | Some("") if !open => {
+            faults.push(fault(
+                "FieldValueRequired",
+                format!("{at}.type"),
+                "Required value: must not be empty for specified object fields",
+            ));
+        }
+        _ => {}
+    }
+    if schema["x-kubernetes-list-type"] == "map" && schema["x-kubernetes-list-map-keys"].as_array().is_none_or(Vec::is_empty) {
+        let message = "Required value: must not be empty if x-kubernetes-list-type is map";
+        faults.push(fault("FieldValueRequired", format!("{at}.x-kubernetes-list-map-keys"), message));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        structural(property, &format!("{at}.properties[{name}]"), false, faults);
+    }
+    if schema["items"].is_object() {
+        structural(&schema["items"], &format!("{at}.items"), false, faults);
+    }
+    if schema["additionalProperties"].is_object() {
+        structural(&schema["additionalProperties"], &format!("{at}.additionalProperties"), false, faults);
+    }
+}

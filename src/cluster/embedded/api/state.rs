@@ -1,0 +1,401 @@
+//! The state behind the API, and the way of a request through it.
+
+use std::{collections::BTreeMap, fmt::Write, sync::Arc};
+
+use bytes::Bytes;
+use http::Method;
+use jiff::Timestamp;
+use plinth_api::{ClusterKey, Object};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{
+    discovery,
+    kinds::{Registry, Served},
+    problem::Problem,
+    rbac::{self, Attempt, User},
+    route::{self, QueryText, Route, Target},
+    watch::WatchPlan,
+    write::zero,
+};
+use crate::embedded::{
+    collect::Collector,
+    fields::managers::{self, Manager, Operation},
+    store::{Place, Resource, Store},
+};
+
+/// Largest body, as in Kubernetes.
+pub const MAX_BODY: usize = 3 << 20;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// HTTP method.
+    pub method: Method,
+    /// Path.
+    pub path: String,
+    /// Query.
+    pub query: QueryText,
+    /// `Content-Type`.
+    pub content_type: String,
+    /// `User-Agent`, which names the field manager where the query does not.
+    pub agent: String,
+    /// Who asks; a token decides where there is one.
+    pub user: User,
+    /// Bearer token.
+    pub token: Option<String>,
+    /// Body.
+    pub body: Bytes,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// An answer.
+pub enum Reply {
+    /// JSON.
+    Json(u16, Value),
+    /// Text.
+    Text(u16, &'static str),
+    /// A stream of events.
+    Watch(Box<WatchPlan>),
+}
+
+/// Everything that a control plane holds.
+pub struct State {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) collector: Option<Collector>,
+    tokens: BTreeMap<String, User>,
+    seed: u64,
+    serial: u64,
+    addresses: u32,
+}
+
+/// A request for a served resource.
+pub(crate) struct Ask<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) cluster: ClusterKey,
+    pub(crate) served: Arc<Served>,
+    pub(crate) target: Target,
+    pub(crate) user: User,
+}
+
+impl State {
+    /// An empty control plane; `collect` for namespaces and owners that take their objects along.
+    pub(crate) fn new(history: usize, seed: u64, collect: bool) -> Self {
+        Self {
+            store: Store::new(history),
+            registry: Registry::default(),
+            collector: collect.then(Collector::default),
+            tokens: BTreeMap::new(),
+            seed,
+            serial: 0,
+            addresses: 1,
+        }
+    }
+
+    /// Lets a bearer token stand for somebody.
+    pub(crate) fn allow_token(&mut self, token: &str, user: User) {
+        self.tokens.insert(token.to_owned(), user);
+    }
+
+    /// Answers a request.
+    pub(crate) fn handle(&mut self, call: &Call) -> Reply {
+        let reply = self.answer(call).unwrap_or_else(|problem| Reply::Json(problem.code, problem.status()));
+        self.collect(call.now);
+        reply
+    }
+
+    fn answer(&mut self, call: &Call) -> Result<Reply, Problem> {
+        if call.body.len() > MAX_BODY {
+            return Err(Problem::too_large(MAX_BODY));
+        }
+        let user = match &call.token {
+            None => call.user.clone(),
+            Some(token) => self.tokens.get(token).cloned().ok_or_else(Problem::unauthorized)?,
+        };
+        let (cluster, route) = route::parse(&call.path);
+        if let Route::Resource(target) = route {
+            return match self.registry.find(&cluster, &target.group, &target.version, &target.plural) {
+                Some(served) => self.resource(&Ask { call, cluster, served, target, user }),
+                None if self.registry.all(&cluster).iter().any(|kind| kind.group == target.group) => Err(Problem::no_resource()),
+                None => Ok(Reply::Text(404, "404 page not found\n")),
+            };
+        }
+        self.may_read(&cluster, &user, call)?;
+        if call.method != Method::GET {
+            return Err(Problem::no_method());
+        }
+        Ok(self.about(&cluster, route))
+    }
+
+    fn may_read(&self, cluster: &ClusterKey, user: &User, call: &Call) -> Result<(), Problem> {
+        let verb = call.method.as_str().to_lowercase();
+        let attempt = Attempt { verb: verb.clone(), path: Some(call.path.clone()), ..Attempt::default() };
+        if rbac::allowed(&self.store, cluster, user, &attempt) {
+            return Ok(());
+        }
+        let message = format!("forbidden: User {:?} cannot {verb} path {:?}", user.name, call.path);
+        Err(Problem { code: 403, reason: "Forbidden", message, details: json!({}) })
+    }
+
+    fn about(&self, cluster: &ClusterKey, route: Route) -> Reply {
+        let kinds = self.registry.all(cluster);
+        let found = match route {
+            Route::Core => Some(discovery::core()),
+            Route::Groups => Some(discovery::groups(&kinds)),
+            Route::Group(group) => discovery::group(&kinds, &group),
+            Route::Resources(group, version) => discovery::resources(&kinds, &group, &version),
+            Route::OpenApiIndex => Some(discovery::openapi_index(&kinds, self.registry.revision())),
+            Route::OpenApi(group, version) => discovery::openapi(&kinds, &group, &version),
+            Route::Version => Some(discovery::version()),
+            Route::Health => return Reply::Text(200, "ok"),
+            Route::Resource(_) | Route::Unknown => None,
+        };
+        found.map_or(Reply::Text(404, "404 page not found\n"), |value| Reply::Json(200, value))
+    }
+
+    fn resource(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        if ask.target.namespace.is_some() && !ask.served.namespaced {
+            return Err(Problem::no_resource());
+        }
+        let verb = ask.verb().ok_or_else(Problem::no_method)?;
+        self.may(ask, verb)?;
+        if !ask.subresource_is_known() {
+            return Err(Problem::no_resource());
+        }
+        if ask.served.namespaced && ask.target.namespace.is_none() && !["list", "watch", "deletecollection"].contains(&verb) {
+            return Err(Problem::no_method());
+        }
+        match verb {
+            "create" if ask.served.review => self.review(ask),
+            "create" if ask.target.subresource.is_some() => self.token(ask),
+            _ if ask.served.review => Err(Problem::no_method()),
+            "create" => self.create(ask),
+            "get" => self.get(ask),
+            "list" => self.list(ask),
+            "watch" => self.watch(ask),
+            "update" => self.update(ask),
+            "patch" => self.patch(ask),
+            "delete" => self.delete(ask),
+            _ => self.delete_all(ask),
+        }
+    }
+
+    fn may(&self, ask: &Ask<'_>, verb: &str) -> Result<(), Problem> {
+        let attempt = ask.attempt(verb);
+        if rbac::allowed(&self.store, &ask.cluster, &ask.user, &attempt) {
+            return Ok(());
+        }
+        let scope = match &attempt.namespace {
+            Some(namespace) => format!("in the namespace {namespace:?}"),
+            None => "at the cluster scope".to_owned(),
+        };
+        let why = format!(
+            "User {:?} cannot {verb} resource {:?} in API group {:?} {scope}",
+            ask.user.name, attempt.resource, attempt.group
+        );
+        Err(Problem::forbidden(&attempt.group, &ask.served.plural, &attempt.name, &why))
+    }
+
+    fn review(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        let mut object = ask.object()?;
+        let status = rbac::review(&self.store, &ask.cluster, &ask.user, &ask.served.kind, &object);
+        let manager = ask.manager(Operation::Update);
+        managers::updated(&zero(&ask.served), &mut object, &ask.served.schema, &manager, &["status"], &ask.time());
+        object.0.insert("status".to_owned(), status.ok_or_else(Problem::no_method)?);
+        Ok(Reply::Json(201, object.into_value()))
+    }
+
+    /// A token for a service account, good until the control plane ends.
+    fn token(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        let name = ask.target.name.clone().unwrap_or_default();
+        if self.store.get(&ask.place(&name)).is_none() {
+            return Err(ask.not_found(&name));
+        }
+        let namespace = ask.target.namespace.clone().unwrap_or_default();
+        let token = format!("embedded:{}", self.uid());
+        self.allow_token(&token, User::service_account(&namespace, &name));
+        let expires = json!("9999-12-31T23:59:59Z");
+        Ok(Reply::Json(
+            201,
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"name": name, "namespace": namespace},
+                   "spec": {}, "status": {"token": token, "expirationTimestamp": expires}}),
+        ))
+    }
+
+    /// A UID: from the seed and a count, so that the same requests give the same objects.
+    pub(crate) fn uid(&mut self) -> String {
+        let hex = self.digest();
+        format!("{}-{}-8{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
+    }
+
+    /// The end of a generated name.
+    pub(crate) fn suffix(&mut self) -> String {
+        self.digest()[..5].to_owned()
+    }
+
+    /// A Service's address.
+    pub(crate) fn address(&mut self) -> String {
+        self.addresses += 1;
+        let [_, _, high, low] = self.addresses.to_be_bytes();
+        format!("10.96.{high}.{low}")
+    }
+
+    fn digest(&mut self) -> String {
+        self.serial += 1;
+        let hash = Sha256::new().chain_update(self.seed.to_be_bytes()).chain_update(self.serial.to_be_bytes()).finalize();
+        hash.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}
+
+impl Ask<'_> {
+    fn verb(&self) -> Option<&'static str> {
+        let named = self.target.name.is_some();
+        Some(match (&self.call.method, named) {
+            (&Method::GET, false) if self.call.query.is("watch") => "watch",
+            (&Method::GET, false) => "list",
+            (&Method::GET, true) => "get",
+            (&Method::POST, false) => "create",
+            (&Method::POST, true) if self.target.subresource.as_deref() == Some("token") => "create",
+            (&Method::PUT, true) => "update",
+            (&Method::PATCH, true) => "patch",
+            (&Method::DELETE, true) if self.target.subresource.is_none() => "delete",
+            (&Method::DELETE, false) => "deletecollection",
+            _ => return None,
+        })
+    }
+
+    fn subresource_is_known(&self) -> bool {
+        match self.target.subresource.as_deref() {
+            None => true,
+            Some("status") => self.served.status,
+            Some("finalize") => self.served.plural == "namespaces" && self.served.group.is_empty(),
+            Some("token") => self.served.plural == "serviceaccounts" && self.served.group.is_empty(),
+            Some(_) => false,
+        }
+    }
+
+    fn attempt(&self, verb: &str) -> Attempt {
+        let part = self.target.subresource.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
+        let own =
+            (self.served.plural == "namespaces" && self.served.group.is_empty()).then(|| self.target.name.clone()).flatten();
+        Attempt {
+            verb: verb.to_owned(),
+            group: self.served.group.clone(),
+            resource: format!("{}{part}", self.served.plural),
+            namespace: self.target.namespace.clone().or(own),
+            name: self.target.name.clone().unwrap_or_default(),
+            path: None,
+        }
+    }
+
+    pub(crate) fn resource(&self) -> Resource {
+        Resource { group: self.served.group.clone(), plural: self.served.plural.clone() }
+    }
+
+    pub(crate) fn place(&self, name: &str) -> Place {
+        Place {
+            resource: self.resource(),
+            cluster: self.cluster.clone(),
+            namespace: self.target.namespace.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    pub(crate) fn not_found(&self, name: &str) -> Problem {
+        Problem::not_found(&self.served.group, &self.served.plural, name)
+    }
+
+    pub(crate) fn conflict(&self, name: &str, why: &str) -> Problem {
+        Problem::conflict(&self.served.group, &self.served.plural, name, why)
+    }
+
+    pub(crate) fn is_status(&self) -> bool {
+        self.target.subresource.as_deref() == Some("status")
+    }
+
+    pub(crate) fn dry_run(&self) -> bool {
+        self.call.query.some("dryRun") == Some("All")
+    }
+
+    pub(crate) fn is_strict(&self) -> bool {
+        self.call.query.some("fieldValidation") == Some("Strict")
+    }
+
+    /// Who writes: by the query, else by the first word of the user agent.
+    pub(crate) fn manager(&self, operation: Operation) -> Manager {
+        let agent = self.call.agent.split('/').next().filter(|agent| !agent.is_empty()).unwrap_or("unknown");
+        let mut name = self.call.query.some("fieldManager").unwrap_or(agent).to_owned();
+        name.truncate(name.char_indices().nth(128).map_or(name.len(), |(at, _)| at));
+        let subresource = self.target.subresource.clone().filter(|part| part == "status").unwrap_or_default();
+        Manager { operation, name, api_version: self.served.api_version(), subresource }
+    }
+
+    /// The time in managed fields.
+    pub(crate) fn time(&self) -> String {
+        Timestamp::from_second(self.call.now.as_second()).map(|at| at.to_string()).unwrap_or_default()
+    }
+
+    /// The body as JSON, or as YAML where that is said.
+    pub(crate) fn json(&self) -> Result<Value, Problem> {
+        let kind = self.call.content_type.split(';').next().unwrap_or_default().trim();
+        match kind {
+            "" | "application/json" | "application/json-patch+json" | "application/merge-patch+json" => self.plain(),
+            "application/yaml" | "application/apply-patch+yaml" => self.plain().or_else(|_| self.yaml()),
+            _ => Err(Problem::media_type("application/json, application/yaml")),
+        }
+    }
+
+    fn plain(&self) -> Result<Value, Problem> {
+        serde_json::from_slice(&self.call.body).map_err(|error| Problem::bad_request(format!("json parse error: {error}")))
+    }
+
+    fn yaml(&self) -> Result<Value, Problem> {
+        let text = std::str::from_utf8(&self.call.body).map_err(|error| Problem::bad_request(error.to_string()))?;
+        let documents = plinth_engine::yaml::documents(text);
+        let documents = documents.map_err(|error| Problem::bad_request(format!("error decoding YAML: {error}")))?;
+        let document = documents.into_iter().next();
+        document.map(|document| document.value).ok_or_else(|| Problem::bad_request("the body is empty"))
+    }
+
+    /// The body as an object of the served kind.
+    pub(crate) fn object(&self) -> Result<Object, Problem> {
+        let object = Object::from_value(self.json()?);
+        let mut object = object.ok_or_else(|| Problem::bad_request("the body is no JSON object"))?;
+        self.is_of_kind(&object)?;
+        object.0.insert("apiVersion".to_owned(), json!(self.served.api_version()));
+        object.0.insert("kind".to_owned(), json!(self.served.kind));
+        Ok(object)
+    }
+
+    /// Built-in kinds may leave their kind out, as the path says it.
+    pub(crate) fn is_of_kind(&self, object: &Object) -> Result<(), Problem> {
+        let text = |name: &str| object.0.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (wanted, wanted_kind) = (self.served.api_version(), &self.served.kind);
+        let matches = (api_version == wanted || (self.served.builtin && api_version.is_empty()))
+            && (kind == wanted_kind || (self.served.builtin && kind.is_empty()));
+        if matches {
+            return Ok(());
+        }
+        let message = if kind.is_empty() {
+            format!("Object 'Kind' is missing in '{}'", Value::Object(object.0.clone()))
+        } else if self.served.builtin {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            let internal = self.served.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+            format!(
+                "{kind} in version {version:?} cannot be handled as a {wanted_kind}: converting ({api_version}.{kind}) to ({internal}.{wanted_kind}): unknown conversion"
+            )
+        } else {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            format!(
+                "the API version in the data ({group}/{version}, Kind={kind}) does not match the expected API version ({wanted}, Kind={wanted_kind})"
+            )
+        };
+        Err(Problem::bad_request(message))
+    }
+}

@@ -1,0 +1,171 @@
+//! Watching: what a stream begins with, and how it goes on.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::{Stream, stream};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    kinds::Served,
+    problem::Problem,
+    read::{filter, present},
+    state::{Ask, Reply, State},
+};
+use crate::embedded::{
+    Shared,
+    filter::Filter,
+    store::{Event, EventKind, Resource},
+};
+
+/// Time between bookmarks.
+const BOOKMARK: Duration = Duration::from_mins(1);
+/// A watch without a timeout ends after this, as those of API servers do.
+const LONGEST: Duration = Duration::from_mins(45);
+
+/// A watch that was asked for.
+pub struct WatchPlan {
+    served: Arc<Served>,
+    resource: Resource,
+    filter: Filter,
+    from: u64,
+    first: Vec<Value>,
+    bookmarks: bool,
+    timeout: Duration,
+}
+
+impl State {
+    pub(super) fn watch(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        let query = &ask.call.query;
+        let filter = filter(ask)?;
+        let asked = query.some("resourceVersion").unwrap_or("0");
+        let from: u64 =
+            asked.parse().map_err(|_| Problem::unmergeable(format!("strconv.ParseUint: parsing {asked:?}: invalid syntax")))?;
+        let initial = query.is("sendInitialEvents");
+        let bookmarks = query.is("allowWatchBookmarks");
+        if initial && query.some("resourceVersionMatch") != Some("NotOlderThan") {
+            return Err(needs_match());
+        }
+        let mut plan = WatchPlan {
+            served: Arc::clone(&ask.served),
+            resource: ask.resource(),
+            filter,
+            from: self.store.version(),
+            first: Vec::new(),
+            bookmarks,
+            timeout: query
+                .some("timeoutSeconds")
+                .and_then(|text| text.parse().ok())
+                .map_or(LONGEST, Duration::from_secs)
+                .min(LONGEST),
+        };
+        if from == 0 || initial {
+            let page = self.store.page(&plan.resource, &plan.filter, None, usize::MAX);
+            let items = page.map(|page| page.items).unwrap_or_default();
+            plan.first = items.iter().map(|(_, object)| line("ADDED", present(object, &plan.served))).collect();
+        } else {
+            plan.from = from;
+        }
+        if initial && bookmarks {
+            let annotations = json!({"k8s.io/initial-events-end": "true"});
+            plan.first.push(plan.bookmark(&annotations));
+        }
+        Ok(Reply::Watch(Box::new(plan)))
+    }
+}
+
+fn needs_match() -> Problem {
+    let message = "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+    let cause = json!({"reason": "FieldValueForbidden", "message": "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan", "field": "resourceVersionMatch"});
+    let details = json!({"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause]});
+    Problem { code: 422, reason: "Invalid", message: message.to_owned(), details }
+}
+
+fn line(kind: &str, object: Value) -> Value {
+    json!({"type": kind, "object": object})
+}
+
+impl WatchPlan {
+    fn bookmark(&self, annotations: &Value) -> Value {
+        let mut object = json!({"kind": self.served.kind, "apiVersion": self.served.api_version(), "metadata": {"resourceVersion": self.from.to_string()}});
+        if annotations.is_object() {
+            object["metadata"]["annotations"] = annotations.clone();
+        }
+        line("BOOKMARK", object)
+    }
+
+    fn line(&self, event: &Event) -> Value {
+        let kind = match event.kind {
+            EventKind::Added => "ADDED",
+            EventKind::Modified => "MODIFIED",
+            EventKind::Deleted => "DELETED",
+        };
+        line(kind, present(&event.object, &self.served))
+    }
+}
+
+/// A watch under way.
+struct Running {
+    shared: Arc<Shared>,
+    plan: WatchPlan,
+    versions: tokio::sync::watch::Receiver<u64>,
+    deadline: Instant,
+    bookmark: Instant,
+    ended: bool,
+}
+
+/// The lines of a watch, until its time is over, its versions are forgotten, or the control plane is gone.
+pub(crate) fn lines(shared: Arc<Shared>, plan: WatchPlan) -> impl Stream<Item = Bytes> + Send {
+    let now = Instant::now();
+    let versions = shared.versions();
+    let running = Running { shared, versions, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
+    stream::unfold(running, async |mut running| {
+        let lines = running.next().await?;
+        let text: String = lines.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
+        Some((Bytes::from(text), running))
+    })
+}
+
+impl Running {
+    async fn next(&mut self) -> Option<Vec<Value>> {
+        if !self.plan.first.is_empty() {
+            return Some(std::mem::take(&mut self.plan.first));
+        }
+        while !self.ended {
+            self.versions.mark_unchanged();
+            let lines = self.news();
+            if !lines.is_empty() {
+                return Some(lines);
+            }
+            let wake = self.deadline.min(self.bookmark);
+            tokio::select! {
+                biased;
+                changed = self.versions.changed() => self.ended = changed.is_err(),
+                () = sleep_until(wake) => {
+                    self.ended = Instant::now() >= self.deadline;
+                    self.bookmark = Instant::now() + BOOKMARK;
+                    if self.plan.bookmarks {
+                        return Some(vec![self.plan.bookmark(&Value::Null)]);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn news(&mut self) -> Vec<Value> {
+        let state = self.shared.lock();
+        match state.store.events(&self.plan.resource, &self.plan.filter, self.plan.from) {
+            Ok(events) => {
+                self.plan.from = self.plan.from.max(state.store.version());
+                events.iter().map(|event| self.plan.line(event)).collect()
+            }
+            Err(expired) => {
+                self.ended = true;
+                let message = format!("too old resource version: {} ({})", expired.asked, expired.oldest);
+                vec![line("ERROR", Problem::expired(message).status())]
+            }
+        }
+    }
+}

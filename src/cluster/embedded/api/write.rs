@@ -1,0 +1,473 @@
+//! Writing: create, update, patch and apply.
+
+use std::sync::Arc;
+
+use plinth_api::Object;
+use plinth_engine::{
+    schema::{Schema, apply_object_defaults, prune, prune_object},
+    yaml::field,
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    check,
+    kinds::Served,
+    names::{self, Rule},
+    patch::{self, Form},
+    preset,
+    problem::{FieldFault, Problem},
+    read::present,
+    rules,
+    state::{Ask, Reply, State},
+};
+use crate::embedded::{
+    fields::managers::{self, ApplyError, Operation},
+    store::{Left, Part, Place, Precondition, Refusal, Resource, Stamp},
+};
+
+/// Managed fields of what the API server itself writes into a CRD's status.
+pub(crate) const SELF: &str = "kube-apiserver";
+
+impl State {
+    pub(super) fn create(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        let mut object = ask.object()?;
+        self.in_its_namespace(ask, &mut object)?;
+        if object.name().is_empty()
+            && let Some(prefix) = object.at(&["metadata", "generateName"]).and_then(Value::as_str).filter(|text| !text.is_empty())
+        {
+            let name = format!("{}{}", prefix.chars().take(58).collect::<String>(), self.suffix());
+            object.metadata_mut().insert("name".to_owned(), json!(name));
+        }
+        if object.resource_version().is_some_and(|version| !version.is_empty()) {
+            return Err(Problem::unmergeable("resourceVersion should not be set on objects to be created"));
+        }
+        object.metadata_mut().remove("managedFields");
+        if ask.served.status {
+            object.0.remove("status");
+        }
+        self.admit(ask, &mut object, None)?;
+        let before = zero(&ask.served);
+        let reset: &[&str] = if ask.served.status { &["status"] } else { &[] };
+        managers::updated(&before, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
+        self.put_new(ask, object)
+    }
+
+    /// Stores what was admitted.
+    fn put_new(&mut self, ask: &Ask<'_>, mut object: Object) -> Result<Reply, Problem> {
+        let name = object.name().to_owned();
+        self.allocate(ask, &mut object, None);
+        let place = ask.place(&name);
+        let stamp = Stamp { now: ask.call.now, uid: self.uid(), generation: ask.served.generation };
+        let exists = |_| Problem::exists(&ask.served.group, &ask.served.plural, &name);
+        let created = if ask.dry_run() {
+            let created = self.store.scratch(&place).create(&place, object, &stamp).map_err(exists)?;
+            let mut shown = (*created).clone();
+            shown.metadata_mut().remove("resourceVersion");
+            Arc::new(shown)
+        } else {
+            let created = self.store.create(&place, object, &stamp).map_err(exists)?;
+            self.stored(&place, &created, ask.call.now);
+            created
+        };
+        Ok(Reply::Json(201, present(&created, &ask.served)))
+    }
+
+    fn in_its_namespace(&self, ask: &Ask<'_>, object: &mut Object) -> Result<(), Problem> {
+        let Some(namespace) = &ask.target.namespace else {
+            object.metadata_mut().remove("namespace");
+            return Ok(());
+        };
+        same_namespace(object, namespace)?;
+        object.metadata_mut().insert("namespace".to_owned(), json!(namespace));
+        let place = Place {
+            resource: Resource { group: String::new(), plural: "namespaces".to_owned() },
+            cluster: ask.cluster.clone(),
+            namespace: None,
+            name: namespace.clone(),
+        };
+        let Some(found) = self.store.get(&place) else { return Err(Problem::not_found("", "namespaces", namespace)) };
+        if found.is_terminating() {
+            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+            let mut problem = Problem::forbidden(&ask.served.group, &ask.served.plural, object.name(), &why);
+            let message = format!("namespace {namespace} is being terminated");
+            problem.details["causes"] =
+                json!([{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]);
+            return Err(problem);
+        }
+        Ok(())
+    }
+
+    pub(super) fn update(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        let name = ask.target.name.clone().unwrap_or_default();
+        let mut object = ask.object()?;
+        same_name(&object, &name)?;
+        if let Some(namespace) = &ask.target.namespace {
+            same_namespace(&object, namespace)?;
+            object.metadata_mut().insert("namespace".to_owned(), json!(namespace));
+        }
+        let old = self.store.get(&ask.place(&name)).ok_or_else(|| ask.not_found(&name))?;
+        if !ask.served.builtin && object.resource_version().unwrap_or_default().is_empty() {
+            let message = "Invalid value: 0x0: must be specified for an update".to_owned();
+            let fault = FieldFault { reason: "FieldValueInvalid", field: "metadata.resourceVersion".to_owned(), message };
+            return Err(invalid(ask, &name, &[fault]));
+        }
+        self.replace(ask, &old, object)
+    }
+
+    pub(super) fn patch(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+        const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+        let form = Form::of(&ask.call.content_type).ok_or_else(|| Problem::media_type(ACCEPTED))?;
+        let name = ask.target.name.clone().unwrap_or_default();
+        let body = ask.json()?;
+        if form == Form::Apply {
+            return self.apply(ask, &name, body);
+        }
+        let old = self.store.get(&ask.place(&name)).ok_or_else(|| ask.not_found(&name))?;
+        let patched = patch::patched(&present(&old, &ask.served), &body, form)?;
+        let object = Object::from_value(patched).ok_or_else(|| Problem::bad_request("the patched value is no object"))?;
+        same_name(&object, &name)?;
+        self.replace(ask, &old, object)
+    }
+
+    /// Stores another state that came by update or patch.
+    fn replace(&mut self, ask: &Ask<'_>, old: &Arc<Object>, mut object: Object) -> Result<Reply, Problem> {
+        let name = old.name().to_owned();
+        let precondition = Precondition {
+            uid: object.uid().filter(|uid| !uid.is_empty()).map(str::to_owned),
+            version: object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
+        };
+        if ask.is_status() {
+            object = status_of(old, object);
+        } else if ask.target.subresource.is_some() {
+            object = finalized(old, &object);
+        } else if ask.served.status && ask.target.subresource.is_none() {
+            take(&mut object, old, "status");
+        }
+        keep_identity(&mut object, old);
+        self.admit(ask, &mut object, Some(old))?;
+        let reset: &[&str] = if ask.served.status && !ask.is_status() { &["status"] } else { &[] };
+        managers::updated(old, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
+        self.put(ask, &name, object, &precondition)
+    }
+
+    /// Stores a state that was admitted.
+    fn put(&mut self, ask: &Ask<'_>, name: &str, mut object: Object, precondition: &Precondition) -> Result<Reply, Problem> {
+        let place = ask.place(name);
+        let old = self.store.get(&place);
+        self.allocate(ask, &mut object, old.as_deref());
+        let part = match (ask.target.subresource.as_deref(), ask.served.status) {
+            (Some("status"), _) => Part::Status,
+            (None, true) => Part::Main,
+            _ => Part::Whole,
+        };
+        let refused = |refusal| refused(ask, name, &refusal);
+        if ask.dry_run() {
+            let left = self.store.scratch(&place).update(&place, object, part, precondition).map_err(refused)?;
+            return Ok(Reply::Json(200, present(left.object(), &ask.served)));
+        }
+        let left = self.store.update(&place, object, part, precondition).map_err(refused)?;
+        if let Left::There(object) = &left {
+            self.stored(&place, object, ask.call.now);
+        }
+        Ok(Reply::Json(200, present(left.object(), &ask.served)))
+    }
+
+    fn apply(&mut self, ask: &Ask<'_>, name: &str, body: Value) -> Result<Reply, Problem> {
+        let mut config = Object::from_value(body).ok_or_else(|| Problem::bad_request("the body is no object"))?;
+        if ask.call.query.some("fieldManager").is_none() {
+            let message = "Required value: is required for apply patch".to_owned();
+            let fault = FieldFault { reason: "FieldValueRequired", field: "fieldManager".to_owned(), message };
+            return Err(Problem::invalid("meta.k8s.io", "PatchOptions", "", &[fault]));
+        }
+        if config.0.get("apiVersion").is_none() || config.0.get("kind").is_none() {
+            return Err(Problem::bad_request(format!(
+                "Object 'Kind' is missing in '{}'",
+                Value::Object(std::mem::take(&mut config.0))
+            )));
+        }
+        ask.is_of_kind(&config)?;
+        if config.at(&["metadata", "managedFields"]).is_some_and(|fields| !fields.is_null()) {
+            return Err(Problem::bad_request("metadata.managedFields must be nil"));
+        }
+        if config.name().is_empty() {
+            config.metadata_mut().insert("name".to_owned(), json!(name));
+        }
+        same_name(&config, name)?;
+        if let Some(namespace) = &ask.target.namespace {
+            same_namespace(&config, namespace)?;
+        }
+        match self.store.get(&ask.place(name)) {
+            Some(old) => self.apply_to(ask, &old, config),
+            None if ask.target.subresource.is_some() => Err(ask.not_found(name)),
+            None => self.apply_new(ask, config),
+        }
+    }
+
+    fn apply_new(&mut self, ask: &Ask<'_>, mut config: Object) -> Result<Reply, Problem> {
+        let name = config.name().to_owned();
+        if config.uid().is_some() || config.resource_version().is_some_and(|version| !version.is_empty()) {
+            return Err(ask.not_found(&name));
+        }
+        self.in_its_namespace(ask, &mut config)?;
+        let mut object = self.applied(ask, &identity(&config), &mut config)?;
+        self.admit(ask, &mut object, None)?;
+        self.put_new(ask, object)
+    }
+
+    fn apply_to(&mut self, ask: &Ask<'_>, old: &Arc<Object>, mut config: Object) -> Result<Reply, Problem> {
+        let precondition = Precondition {
+            uid: config.uid().map(str::to_owned),
+            version: config.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
+        };
+        let mut object = self.applied(ask, old, &mut config)?;
+        keep_identity(&mut object, old);
+        self.admit(ask, &mut object, Some(old))?;
+        self.put(ask, old.name(), object, &precondition)
+    }
+
+    /// Lays the part of a configuration that the subresource is about over an object.
+    fn applied(&self, ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, Problem> {
+        if ask.is_status() {
+            let identity = ["name", "namespace"];
+            config.0.retain(|name, _| ["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
+            config.metadata_mut().retain(|name, _| identity.contains(&name.as_str()));
+        } else if ask.served.status {
+            config.0.remove("status");
+        }
+        let force = ask.call.query.is("force");
+        let old = Object::from_value(present(old, &ask.served)).unwrap_or_default();
+        managers::applied(&old, config, &ask.served.schema, &ask.manager(Operation::Apply), force, &ask.time())
+            .map_err(|error| not_applied(ask, config, error))
+    }
+
+    /// Prunes, defaults and checks what is about to be stored.
+    fn admit(&mut self, ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Problem> {
+        let served = &ask.served;
+        well_typed(ask, object)?;
+        let unknown = without_unknown(object, &served.schema);
+        if ask.is_strict() && !unknown.is_empty() {
+            let list: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+            let text = format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+                list.join(", "),
+                kind = served.kind,
+                version = served.version
+            );
+            return Err(Problem::bad_request(text));
+        }
+        apply_object_defaults(object, &served.schema);
+        if served.builtin {
+            preset::fill(object, served);
+        }
+        let mut faults = names::check(object, Rule::of(&served.group, &served.plural));
+        if ask.is_status() || old.is_none_or(|old| !Object::is_terminating(old)) {
+            faults.extend(check::check(&object.0, &served.schema));
+        }
+        faults.extend(new_finalizers(object, old));
+        faults.extend(rules::check(object, old, served));
+        if faults.is_empty() { Ok(()) } else { Err(invalid(ask, object.name(), &faults)) }
+    }
+
+    /// What the API server gives an object when it is stored, and nobody manages.
+    fn allocate(&mut self, ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) {
+        match (ask.served.group.as_str(), ask.served.plural.as_str()) {
+            ("", "namespaces") if old.is_none() => {
+                drop(object.0.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]})))
+            }
+            ("", "services") if object.spec()["type"] != "ExternalName" => self.give_address(object, old),
+            _ => {}
+        }
+    }
+
+    fn give_address(&mut self, object: &mut Object, old: Option<&Object>) {
+        let given = old.and_then(|old| old.spec()["clusterIP"].as_str().map(str::to_owned));
+        let wanted = object.spec()["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
+        let address = wanted.or(given).unwrap_or_else(|| self.address());
+        if let Some(Value::Object(spec)) = object.0.get_mut("spec") {
+            spec.insert("clusterIP".to_owned(), json!(address));
+            spec.insert("clusterIPs".to_owned(), json!([address]));
+            spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+            spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+        }
+    }
+}
+
+/// What a first write is compared with: the fields that a built-in kind's empty object has.
+pub(super) fn zero(served: &Served) -> Object {
+    fn empty(schema: &Schema, depth: usize) -> Value {
+        let mut fields = Map::new();
+        for (name, property) in schema.properties.iter().filter(|_| depth < 20) {
+            if property.default == Some(json!({})) {
+                fields.insert(name.clone(), empty(property, depth + 1));
+            } else if schema.required.contains(name) {
+                fields.insert(name.clone(), property.default.clone().unwrap_or_default());
+            }
+        }
+        Value::Object(fields)
+    }
+    if served.builtin { Object::from_value(empty(&served.schema, 0)).unwrap_or_default() } else { Object::default() }
+}
+
+fn identity(config: &Object) -> Object {
+    let mut object = Object::default();
+    for name in ["apiVersion", "kind"] {
+        take(&mut object, config, name);
+    }
+    for name in ["name", "namespace"] {
+        if let Some(value) = config.at(&["metadata", name]) {
+            object.metadata_mut().insert(name.to_owned(), value.clone());
+        }
+    }
+    object
+}
+
+/// Takes a field over, or away where the other has none.
+fn take(object: &mut Object, from: &Object, name: &str) {
+    match from.0.get(name) {
+        Some(value) => drop(object.0.insert(name.to_owned(), value.clone())),
+        None => drop(object.0.remove(name)),
+    }
+}
+
+fn status_of(old: &Object, mut object: Object) -> Object {
+    let mut whole = old.clone();
+    take(&mut whole, &object, "status");
+    if let Some(managed) = object.metadata_mut().remove("managedFields") {
+        whole.metadata_mut().insert("managedFields".to_owned(), managed);
+    }
+    whole
+}
+
+/// A namespace with other finalizers.
+fn finalized(old: &Object, object: &Object) -> Object {
+    let finalizers = object.spec()["finalizers"].as_array().filter(|list| !list.is_empty());
+    let spec = finalizers.map_or_else(|| json!({}), |list| json!({"finalizers": list}));
+    let mut whole = old.clone();
+    whole.0.insert("spec".to_owned(), spec);
+    whole
+}
+
+/// What no write changes.
+fn keep_identity(object: &mut Object, old: &Object) {
+    for name in [
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "name",
+        "namespace",
+    ] {
+        match old.at(&["metadata", name]) {
+            Some(value) => drop(object.metadata_mut().insert(name.to_owned(), value.clone())),
+            None => drop(object.metadata_mut().remove(name)),
+        }
+    }
+}
+
+fn same_name(object: &Object, name: &str) -> Result<(), Problem> {
+    if object.name() == name {
+        return Ok(());
+    }
+    if object.name().is_empty() {
+        return Err(Problem::bad_request("name must be provided"));
+    }
+    Err(Problem::bad_request(format!("the name of the object ({}) does not match the name on the URL ({name})", object.name())))
+}
+
+fn same_namespace(object: &Object, namespace: &str) -> Result<(), Problem> {
+    if object.namespace().is_none_or(|own| own == namespace) {
+        return Ok(());
+    }
+    Err(Problem::bad_request("the namespace of the provided object does not match the namespace sent on the request"))
+}
+
+pub(super) fn invalid(ask: &Ask<'_>, name: &str, faults: &[FieldFault]) -> Problem {
+    Problem::invalid(&ask.served.group, &ask.served.kind, name, faults)
+}
+
+/// Built-in kinds are decoded into types, and what does not fit is no valid request; metadata is that in every kind.
+fn well_typed(ask: &Ask<'_>, object: &Object) -> Result<(), Problem> {
+    let served = &ask.served;
+    let found = if served.builtin {
+        check::mistyped(&Value::Object(object.0.clone()), &served.schema, "")
+    } else {
+        let metadata = served.schema.field("metadata").zip(object.0.get("metadata"));
+        metadata.and_then(|(schema, value)| check::mistyped(value, schema, "metadata"))
+    };
+    let Some((path, wanted, got)) = found else { return Ok(()) };
+    let got = match got {
+        "integer" => "number",
+        "boolean" => "bool",
+        other => other,
+    };
+    if ask.call.method == http::Method::PATCH {
+        let message = format!("Invalid value: the patched object: cannot unmarshal {got} into {path} of type {wanted}");
+        let fault = FieldFault { reason: "FieldValueInvalid", field: "patch".to_owned(), message };
+        return Err(Problem::invalid("", "", "", &[fault]));
+    }
+    Err(Problem::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: json: cannot unmarshal {got} into Go struct field {kind}.{path} of type {wanted}",
+        kind = served.kind,
+        version = served.version
+    )))
+}
+
+/// Takes fields away that the schema does not know, in metadata too, and answers with their paths.
+fn without_unknown(object: &mut Object, schema: &Schema) -> Vec<String> {
+    let mut unknown = prune_object(object, schema);
+    if let Some((schema, metadata)) = schema.field("metadata").zip(object.0.get_mut("metadata")) {
+        unknown.extend(prune(metadata, schema).iter().map(|path| field("metadata", path)));
+    }
+    unknown
+}
+
+fn new_finalizers(object: &Object, old: Option<&Object>) -> Option<FieldFault> {
+    let old = old.filter(|old| old.is_terminating())?;
+    let known = old.finalizers();
+    let new: Vec<String> =
+        object.finalizers().iter().filter(|name| !known.contains(name)).map(|name| format!("{name:?}")).collect();
+    (!new.is_empty()).then(|| FieldFault {
+        reason: "FieldValueForbidden",
+        field: "metadata.finalizers".to_owned(),
+        message: format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            new.join(", ")
+        ),
+    })
+}
+
+pub(super) fn refused(ask: &Ask<'_>, name: &str, refusal: &Refusal) -> Problem {
+    match refusal {
+        Refusal::NotFound => ask.not_found(name),
+        Refusal::Exists => Problem::exists(&ask.served.group, &ask.served.plural, name),
+        Refusal::Conflict { field: "UID", wanted, stored } => {
+            let namespace = ask.target.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{namespace}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}",
+                ask.served.plural
+            );
+            ask.conflict(name, &why)
+        }
+        Refusal::Conflict { .. } => {
+            ask.conflict(name, "the object has been modified; please apply your changes to the latest version and try again")
+        }
+    }
+}
+
+fn not_applied(ask: &Ask<'_>, config: &Object, error: ApplyError) -> Problem {
+    let message = error.to_string();
+    match error {
+        ApplyError::Conflicts(conflicts) => {
+            let causes: Vec<_> = conflicts.iter().map(|conflict| (conflict.manager_text(), conflict.path_text())).collect();
+            Problem::apply_conflict(message, &causes)
+        }
+        ApplyError::Typed(error) => {
+            let served = &ask.served;
+            let namespace = config.namespace().unwrap_or_default();
+            let what = format!("{namespace}/{}; {}/{}, Kind={}", config.name(), served.group, served.version, served.kind);
+            Problem::unmergeable(format!("failed to create typed patch object ({what}): {error}"))
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What goes because something else is gone: objects of owners, of namespaces, and of CRDs.
+//!
+//! Runs after each request, over the changes since it last ran, so that its order is the order of writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use plinth_api::Object;
+use serde_json::{Value, json};
+
+use super::{
+    api::state::State,
+    filter::Filter,
+    store::{Left, Part, Place, Precondition, Resource, Store},
+};
+
+/// Holds an owner until its dependents are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// Holds an owner until its dependents forgot it.
+pub(crate) const ORPHAN: &str = "orphan";
+/// Holds a CRD until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Most rounds after one request: each takes a generation of dependents along.
+const MAX_ROUNDS: usize = 1000;
+
+/// Knows owners and dependents.
+#[derive(Default)]
+pub(crate) struct Collector {
+    seen: u64,
+    dependents: BTreeMap<String, BTreeSet<Place>>,
+    uids: BTreeSet<String>,
+    /// Being deleted and held by something that is done here.
+    held: BTreeSet<Place>,
+}
+
+impl State {
+    /// Collects until nothing is left to do.
+    pub(crate) fn collect(&mut self, now: Timestamp) {
+        self.clean_definitions(now);
+        let Some(mut collector) = self.collector.take() else { return };
+        for _ in 0..MAX_ROUNDS {
+            let doomed = collector.follow(&self.store);
+            let before = self.store.version();
+            for place in &doomed {
+                let _ = self.store.delete(place, &Precondition::default(), now);
+            }
+            for place in collector.held.clone() {
+                collector.release(&mut self.store, &place, now);
+            }
+            if self.store.version() == before {
+                break;
+            }
+        }
+        self.collector = Some(collector);
+    }
+
+    /// CRDs that are being deleted take their objects along, with or without a collector: the API server itself does that.
+    fn clean_definitions(&mut self, now: Timestamp) {
+        let resource = Resource { group: "apiextensions.k8s.io".to_owned(), plural: "customresourcedefinitions".to_owned() };
+        let page = self.store.page(&resource, &Filter::default(), None, usize::MAX);
+        let items = page.map(|page| page.items).unwrap_or_default();
+        for (place, crd) in items.into_iter().filter(|(_, crd)| crd.is_terminating()) {
+            let text = |path: &[&str]| crd.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let defined = Resource { group: text(&["spec", "group"]), plural: text(&["spec", "names", "plural"]) };
+            let filter = Filter { cluster: Some(place.cluster.clone()), ..Filter::default() };
+            let objects = self.store.page(&defined, &filter, None, usize::MAX).map(|page| page.items).unwrap_or_default();
+            let mut left = 0;
+            for (object, _) in objects {
+                let kept = self.store.delete(&object, &Precondition::default(), now);
+                left += usize::from(matches!(kept, Ok(Left::There(_))));
+            }
+            if left == 0 && matches!(without_finalizer(&mut self.store, &place, CLEANUP), Some(Left::Gone(_))) {
+                self.registry.define(&place.cluster, &place.name, Vec::new());
+            }
+        }
+    }
+}
+
+impl Collector {
+    /// Takes the store's changes in, and answers with the objects whose owners are all gone.
+    fn follow(&mut self, store: &Store) -> BTreeSet<Place> {
+        let mut suspects = BTreeSet::new();
+        for (place, before, after) in store.changes(self.seen) {
+            if let Some(before) = &before {
+                for owner in owners(before) {
+                    if let Some(dependents) = self.dependents.get_mut(&owner) {
+                        dependents.remove(&place);
+                    }
+                }
+            }
+            match &after {
+                Some(object) => {
+                    self.uids.extend(object.uid().map(str::to_owned));
+                    for owner in owners(object) {
+                        self.dependents.entry(owner).or_default().insert(place.clone());
+                        suspects.insert(place.clone());
+                    }
+                    if object.is_terminating() {
+                        self.held.insert(place);
+                    }
+                }
+                None => {
+                    self.held.remove(&place);
+                    if let Some(uid) = before.as_ref().and_then(|object| object.uid()) {
+                        self.uids.remove(uid);
+                        suspects.extend(self.dependents.remove(uid).into_iter().flatten());
+                    }
+                }
+            }
+        }
+        self.seen = store.version();
+        suspects.retain(|place| {
+            let object = store.get(place);
+            object
+                .is_some_and(|object| !object.is_terminating() && owners(&object).iter().all(|owner| !self.uids.contains(owner)))
+        });
+        suspects
+    }
+
+    /// Does what holds an object that is being deleted, as far as it can be done now.
+    fn release(&self, store: &mut Store, place: &Place, now: Timestamp) {
+        let Some(object) = store.get(place) else { return };
+        let dependents: Vec<Place> =
+            object.uid().and_then(|uid| self.dependents.get(uid)).into_iter().flatten().cloned().collect();
+        if object.finalizers().contains(&ORPHAN) {
+            for dependent in &dependents {
+                forget_owner(store, dependent, object.uid().unwrap_or_default());
+            }
+            without_finalizer(store, place, ORPHAN);
+        }
+        if object.finalizers().contains(&FOREGROUND) {
+            let mut left = false;
+            for dependent in &dependents {
+                left |= matches!(store.delete(dependent, &Precondition::default(), now), Ok(Left::There(kept)) if blocks(&kept));
+            }
+            if !left {
+                without_finalizer(store, place, FOREGROUND);
+            }
+        }
+        if place.resource.group.is_empty() && place.resource.plural == "namespaces" {
+            empty_namespace(store, place, now);
+        }
+    }
+}
+
+fn owners(object: &Object) -> Vec<String> {
+    let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    references.iter().filter_map(|reference| reference["uid"].as_str().map(str::to_owned)).collect()
+}
+
+fn blocks(object: &Object) -> bool {
+    let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    references.iter().any(|reference| reference["blockOwnerDeletion"] == true)
+}
+
+fn forget_owner(store: &mut Store, place: &Place, uid: &str) {
+    let Some(object) = store.get(place) else { return };
+    let mut next = (*object).clone();
+    if let Some(Value::Array(references)) = next.metadata_mut().get_mut("ownerReferences") {
+        references.retain(|reference| reference["uid"] != uid);
+        if references.is_empty() {
+            next.metadata_mut().remove("ownerReferences");
+        }
+    }
+    let _ = store.update(place, next, Part::Whole, &Precondition::default());
+}
+
+fn without_finalizer(store: &mut Store, place: &Place, finalizer: &str) -> Option<Left> {
+    let object = store.get(place)?;
+    let kept: Vec<&str> = object.finalizers().into_iter().filter(|name| *name != finalizer).collect();
+    let mut next = (*object).clone();
+    if kept.is_empty() {
+        next.metadata_mut().remove("finalizers");
+    } else {
+        next.metadata_mut().insert("finalizers".to_owned(), json!(kept));
+    }
+    store.update(place, next, Part::Whole, &Precondition::default()).ok()
+}
+
+fn empty_namespace(store: &mut Store, place: &Place, now: Timestamp) {
+    let inside = store.inside(&place.cluster, &place.name);
+    let mut left = 0;
+    for object in &inside {
+        left += usize::from(matches!(store.delete(object, &Precondition::default(), now), Ok(Left::There(_))));
+    }
+    let Some(object) = store.get(place).filter(|_| left == 0) else { return };
+    let mut next = (*object).clone();
+    next.0.insert("spec".to_owned(), json!({}));
+    let _ = store.update(place, next, Part::Whole, &Precondition::default());
+}

@@ -1,0 +1,58 @@
+//! The API on a loopback port, so that kubectl and others can look at it.
+
+use std::{future::IntoFuture, net::SocketAddr};
+
+use axum::{Router, response::IntoResponse};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tower::ServiceExt;
+
+use super::{Embedded, api::rbac::User};
+
+/// A control plane that listens; it stops when this is dropped.
+#[derive(Debug)]
+pub struct Serving {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Embedded {
+    /// Listens on a free port of 127.0.0.1. Everybody on this machine may do everything.
+    pub async fn serve(&self) -> std::io::Result<Serving> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let service = self.service(User::admin());
+        let app = Router::new().fallback(move |request: axum::extract::Request| {
+            let service = service.clone();
+            async move {
+                match service.oneshot(request).await {
+                    Ok(response) => response.map(axum::body::Body::new).into_response(),
+                    Err(never) => match never {},
+                }
+            }
+        });
+        // Ends with the task; a listener that fails leaves clients with a refused connection, which says it.
+        let task = tokio::spawn(async move { drop(axum::serve(listener, app).into_future().await) });
+        Ok(Serving { address, task })
+    }
+}
+
+impl Serving {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A kubeconfig for it.
+    pub fn kubeconfig(&self) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: embedded\nclusters:\n- name: embedded\n  cluster: {{server: \"http://{}\"}}\ncontexts:\n- name: embedded\n  context: {{cluster: embedded, user: admin}}\nusers:\n- name: admin\n  user: {{}}\n",
+            self.address
+        )
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

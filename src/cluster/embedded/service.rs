@@ -1,0 +1,134 @@
+//! The API as a tower service: HTTP requests in, HTTP responses out, no socket.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, future::BoxFuture};
+use http::{HeaderMap, Method, Request, Response, header};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    Shared,
+    api::{
+        problem::Problem,
+        rbac::{MASTERS, User},
+        route::QueryText,
+        state::{Call, MAX_BODY, Reply},
+        watch,
+    },
+};
+
+/// Body of answers.
+pub(super) type Answer = UnsyncBoxBody<Bytes, Infallible>;
+
+/// The API for somebody; a bearer token or impersonation in a request says otherwise.
+#[derive(Clone)]
+pub struct Service {
+    shared: Arc<Shared>,
+    user: User,
+}
+
+impl Service {
+    pub(super) fn new(shared: Arc<Shared>, user: User) -> Self {
+        Self { shared, user }
+    }
+
+    async fn answer<B>(self, request: Request<B>) -> Response<Answer>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        // One byte more, so that the API sees that it is too much.
+        let Ok(body) = Limited::new(body, MAX_BODY + 1).collect().await else {
+            let problem = Problem::too_large(MAX_BODY);
+            return json(problem.code, &problem.status());
+        };
+        let text = |name| header_text(&parts.headers, name);
+        let call = Call {
+            method: parts.method,
+            path: parts.uri.path().to_owned(),
+            query: QueryText::parse(parts.uri.query().unwrap_or_default()),
+            content_type: text(header::CONTENT_TYPE.as_str()),
+            agent: text(header::USER_AGENT.as_str()),
+            user: impersonated(&parts.headers, self.user),
+            token: text(header::AUTHORIZATION.as_str()).strip_prefix("Bearer ").map(str::to_owned),
+            body: body.to_bytes(),
+            now: self.shared.now(),
+        };
+        match self.shared.handle(&call) {
+            Reply::Json(code, value) => json(code, &value),
+            Reply::Text(code, text) => response(code, "text/plain; charset=utf-8", Full::new(Bytes::from(text)).boxed_unsync()),
+            Reply::Watch(plan) => {
+                let lines = watch::lines(self.shared, *plan).map(|line| Ok(Frame::data(line)));
+                response(200, "application/json", StreamBody::new(lines).boxed_unsync())
+            }
+        }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<UnsyncBoxBody<Bytes, Infallible>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+impl Call {
+    /// A request of the control plane itself.
+    pub(super) fn internal(path: String, body: &Value, now: Timestamp) -> Self {
+        Self {
+            method: Method::POST,
+            path,
+            query: QueryText::default(),
+            content_type: "application/json".to_owned(),
+            agent: "kube-apiserver".to_owned(),
+            user: User::admin(),
+            token: None,
+            body: Bytes::from(body.to_string()),
+            now,
+        }
+    }
+}
+
+fn header_text(headers: &HeaderMap, name: &str) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+/// Who may do everything may be somebody else.
+fn impersonated(headers: &HeaderMap, user: User) -> User {
+    let name = header_text(headers, "impersonate-user");
+    if name.is_empty() || !user.groups.iter().any(|group| group == MASTERS) {
+        return user;
+    }
+    let groups: Vec<&str> = headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()).collect();
+    User::new(name, &groups)
+}
+
+fn json(code: u16, value: &Value) -> Response<Answer> {
+    response(code, "application/json", Full::new(Bytes::from(value.to_string())).boxed_unsync())
+}
+
+fn response(code: u16, kind: &'static str, body: Answer) -> Response<Answer> {
+    let response = Response::builder().status(code).header(header::CONTENT_TYPE, kind);
+    response.body(body).expect("the codes and headers in this file are valid")
+}

@@ -1,0 +1,229 @@
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use plinth_api::{ClusterKey, GroupVersionKind, Object};
+use plinth_engine::{
+    ports::{Applier, Apply, Delete, Reader, WriteError},
+    schema::{Lookup, SchemaSource},
+};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::{Embedded, Options, api::rbac::User};
+use crate::Cluster;
+
+fn embedded() -> Embedded {
+    let at = "2026-01-01T00:00:00Z".parse().unwrap();
+    Embedded::new(&Options { clock: Arc::new(move || at), ..Options::default() })
+}
+
+async fn send(embedded: &Embedded, user: User, line: &str, body: &Value) -> (u16, Value) {
+    let (method, path) = line.split_once(' ').unwrap();
+    let text = if body.is_null() { String::new() } else { body.to_string() };
+    let kind = if method == "PATCH" { "application/apply-patch+yaml" } else { "application/json" };
+    let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
+    let request = request.header("content-type", kind).body(Full::new(Bytes::from(text))).unwrap();
+    let response = embedded.service(user).oneshot(request).await.unwrap();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+async fn admin(embedded: &Embedded, line: &str, body: &Value) -> (u16, Value) {
+    send(embedded, User::admin(), line, body).await
+}
+
+fn map(name: &str) -> Value {
+    json!({"metadata": {"name": name}})
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test]
+async fn a_cluster_works_on_it_as_on_a_real_one() {
+    let cluster = Cluster::with_client(ClusterKey::host(), embedded().client());
+    assert!(!cluster.identity().await.unwrap().0.is_empty());
+    assert_eq!(cluster.version().await.unwrap(), plinth_engine::schema::KUBERNETES_VERSION);
+    let gvk = GroupVersionKind::new("apps", "v1", "Deployment");
+    let kinds = cluster.catalog().ensure([&gvk]).await.unwrap();
+    let Lookup::Served(kind) = kinds.kind(&gvk) else { panic!("deployments are not served") };
+    assert_eq!((kind.plural.as_str(), kind.schema.field("spec").is_some()), ("deployments", true));
+    let object = Object::from_value(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": {"k": "v"}}),
+    );
+    let object = object.unwrap();
+    let key = object.key(&ClusterKey::host()).unwrap();
+    let apply = |manager: &str, object: &Object| Apply {
+        key: key.clone(),
+        object: object.clone(),
+        manager: manager.into(),
+        force: false,
+        subresource: None,
+    };
+    cluster.apply(&apply("one", &object)).await.unwrap();
+    let mut other = object.clone();
+    other.0["data"] = json!({"k": "w"});
+    let refused = cluster.apply(&apply("two", &other)).await.unwrap_err();
+    assert!(matches!(refused, WriteError::Conflict { .. }), "{refused:?}");
+    assert_eq!(cluster.get(&key).await.unwrap().unwrap().0["data"], json!({"k": "v"}));
+    cluster.delete(&Delete { key: key.clone(), uid: None }).await.unwrap();
+    assert_eq!(cluster.get(&key).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_is_owned_goes_with_its_owner() {
+    let embedded = embedded();
+    let (_, owner) = admin(&embedded, &format!("POST {MAPS}"), &map("owner")).await;
+    let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
+    let owned = |name: &str, owner: &Value| json!({"metadata": {"name": name, "ownerReferences": [owner]}});
+    admin(&embedded, &format!("POST {MAPS}"), &owned("child", &reference)).await;
+    let (_, child) = admin(&embedded, &format!("GET {MAPS}/child"), &Value::Null).await;
+    let below = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "child", "uid": child["metadata"]["uid"]});
+    admin(&embedded, &format!("POST {MAPS}"), &owned("grandchild", &below)).await;
+    admin(&embedded, &format!("POST {MAPS}"), &map("free")).await;
+    admin(&embedded, &format!("DELETE {MAPS}/owner"), &Value::Null).await;
+    let (_, left) = admin(&embedded, &format!("GET {MAPS}"), &Value::Null).await;
+    let names: Vec<&str> =
+        left["items"].as_array().unwrap().iter().filter_map(|item| item["metadata"]["name"].as_str()).collect();
+    assert_eq!(names, ["free"]);
+}
+
+#[tokio::test]
+async fn orphans_stay_and_the_foreground_waits() {
+    for (policy, child_stays) in [("Orphan", true), ("Foreground", false)] {
+        let embedded = embedded();
+        let (_, owner) = admin(&embedded, &format!("POST {MAPS}"), &map("owner")).await;
+        let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true});
+        let child = json!({"metadata": {"name": "child", "ownerReferences": [reference]}});
+        admin(&embedded, &format!("POST {MAPS}"), &child).await;
+        admin(&embedded, &format!("DELETE {MAPS}/owner?propagationPolicy={policy}"), &Value::Null).await;
+        assert_eq!(admin(&embedded, &format!("GET {MAPS}/owner"), &Value::Null).await.0, 404, "{policy}");
+        let (code, child) = admin(&embedded, &format!("GET {MAPS}/child"), &Value::Null).await;
+        assert_eq!(code == 200, child_stays, "{policy}: {child}");
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_takes_its_objects_along_once_they_may_go() {
+    let embedded = embedded();
+    admin(&embedded, "POST /api/v1/namespaces", &map("n")).await;
+    let held = json!({"metadata": {"name": "held", "finalizers": ["x.io/f"]}});
+    admin(&embedded, "POST /api/v1/namespaces/n/configmaps", &held).await;
+    admin(&embedded, "POST /api/v1/namespaces/n/secrets", &map("s")).await;
+    let (code, namespace) = admin(&embedded, "DELETE /api/v1/namespaces/n", &Value::Null).await;
+    assert_eq!((code, &namespace["status"]["phase"]), (200, &json!("Terminating")));
+    assert_eq!(admin(&embedded, "GET /api/v1/namespaces/n/secrets/s", &Value::Null).await.0, 404);
+    assert_eq!(admin(&embedded, "POST /api/v1/namespaces/n/secrets", &map("t")).await.0, 403);
+    let (_, held) = admin(&embedded, "GET /api/v1/namespaces/n/configmaps/held", &Value::Null).await;
+    let mut free = held.clone();
+    free["metadata"]["finalizers"] = json!([]);
+    admin(&embedded, "PUT /api/v1/namespaces/n/configmaps/held", &free).await;
+    assert_eq!(admin(&embedded, "GET /api/v1/namespaces/n", &Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn permissions_are_those_of_rbac() {
+    let embedded = embedded();
+    let limited = || User::new("limited", &[]);
+    let (code, status) = send(&embedded, limited(), &format!("GET {MAPS}"), &Value::Null).await;
+    assert_eq!((code, &status["reason"]), (403, &json!("Forbidden")));
+    let role = json!({"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]});
+    let root = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    admin(&embedded, &format!("POST {root}/roles"), &role).await;
+    let binding = json!({"metadata": {"name": "b"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "limited"}]});
+    admin(&embedded, &format!("POST {root}/rolebindings"), &binding).await;
+    assert_eq!(send(&embedded, limited(), &format!("GET {MAPS}"), &Value::Null).await.0, 200);
+    assert_eq!(send(&embedded, limited(), &format!("POST {MAPS}"), &map("a")).await.0, 403);
+}
+
+#[tokio::test]
+async fn tokens_stand_for_service_accounts() {
+    let embedded = embedded();
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    admin(&embedded, &format!("POST {accounts}"), &map("robot")).await;
+    let (code, request) = admin(&embedded, &format!("POST {accounts}/robot/token"), &json!({})).await;
+    assert_eq!(code, 201);
+    for (token, code) in [(request["status"]["token"].as_str().unwrap(), 201), ("nobody", 401)] {
+        let review =
+            Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews").header("authorization", format!("Bearer {token}"));
+        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let request = review.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let response = embedded.service(User::admin()).oneshot(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), code);
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let answer: Value = serde_json::from_slice(&bytes).unwrap();
+        if code == 201 {
+            assert_eq!(answer["status"]["userInfo"]["username"], "system:serviceaccount:default:robot");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_says_what_happens_and_ends() {
+    let embedded = embedded();
+    let watching = tokio::spawn({
+        let embedded = embedded.clone();
+        async move {
+            let request = Request::get(format!("{MAPS}?watch=true&timeoutSeconds=5&allowWatchBookmarks=true"));
+            let response =
+                embedded.service(User::admin()).oneshot(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+            response.into_body().collect().await.unwrap().to_bytes()
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    admin(&embedded, &format!("POST {MAPS}"), &map("a")).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    admin(&embedded, &format!("DELETE {MAPS}/a"), &Value::Null).await;
+    let bytes = watching.await.unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let kinds: Vec<Value> = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].clone()).collect();
+    assert_eq!(kinds, ["ADDED", "DELETED", "BOOKMARK"]);
+}
+
+#[tokio::test]
+async fn a_forgotten_version_is_gone() {
+    let embedded = Embedded::new(&Options { history: 5, ..Options::default() });
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        admin(&embedded, &format!("POST {MAPS}"), &map(name)).await;
+    }
+    let (code, event) =
+        admin(&embedded, &format!("GET {MAPS}?watch=true&resourceVersion=2&timeoutSeconds=1"), &Value::Null).await;
+    assert_eq!((code, &event["type"], &event["object"]["code"]), (200, &json!("ERROR"), &json!(410)));
+}
+
+#[tokio::test]
+async fn logical_clusters_are_apart() {
+    let embedded = embedded();
+    embedded.add_cluster("one");
+    admin(&embedded, &format!("POST /clusters/one{MAPS}"), &map("a")).await;
+    assert_eq!(admin(&embedded, &format!("GET /clusters/one{MAPS}/a"), &Value::Null).await.0, 200);
+    assert_eq!(admin(&embedded, &format!("GET {MAPS}/a"), &Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn the_same_requests_give_the_same_objects() {
+    let run = async || {
+        let embedded = embedded();
+        let mut answers = Vec::new();
+        for name in ["a", "b"] {
+            answers.push(admin(&embedded, &format!("POST {MAPS}"), &map(name)).await);
+        }
+        answers.push(admin(&embedded, &format!("POST {MAPS}"), &json!({"metadata": {"generateName": "g-"}})).await);
+        answers
+    };
+    assert_eq!(run().await, run().await);
+}
+
+#[tokio::test]
+async fn it_listens_on_a_port() {
+    let embedded = embedded();
+    let serving = embedded.serve().await.unwrap();
+    let config = kube::config::Kubeconfig::from_yaml(&serving.kubeconfig()).unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await.unwrap();
+    let cluster = Cluster::new(ClusterKey::host(), config).unwrap();
+    let (_, namespace) = admin(&embedded, "GET /api/v1/namespaces/kube-system", &Value::Null).await;
+    assert_eq!(cluster.identity().await.unwrap().0, namespace["metadata"]["uid"].as_str().unwrap());
+}
