@@ -8,6 +8,7 @@ use plinth_engine::{
     ports::{Applier, Apply, Delete, Reader, WriteError},
     schema::{Lookup, SchemaSource},
 };
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -226,4 +227,47 @@ async fn it_listens_on_a_port() {
     let cluster = Cluster::new(ClusterKey::host(), config).unwrap();
     let (_, namespace) = admin(&embedded, "GET /api/v1/namespaces/kube-system", &Value::Null).await;
     assert_eq!(cluster.identity().await.unwrap().0, namespace["metadata"]["uid"].as_str().unwrap());
+}
+
+/// JSON of any shape, with names that mean something.
+fn anything() -> impl Strategy<Value = Value> {
+    let names = "apiVersion|kind|metadata|name|labels|annotations|finalizers|ownerReferences|spec|status|template|containers|ports|selector|names|versions|conditions|data|stringData|roleRef|subjects|rules";
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-z]{0,3}".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(names, inner, 0..6).prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_body_breaks_it(body in anything(), method in "POST|PUT|PATCH|DELETE", plural in 0..8_usize, named in any::<bool>()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let paths = [
+            MAPS, "/apis/apps/v1/namespaces/default/deployments", "/api/v1/namespaces/default/services", "/api/v1/namespaces",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/api/v1/namespaces/default/secrets",
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/batch/v1/namespaces/default/cronjobs",
+        ];
+        let embedded = embedded();
+        let mut object = body.clone();
+        if let Value::Object(fields) = &mut object {
+            fields.remove("apiVersion");
+            fields.remove("kind");
+            fields.insert("metadata".to_owned(), json!({"name": "a"}));
+        }
+        for body in [body, object] {
+            for line in [format!("POST {}", paths[plural]), format!("{method} {}{}?fieldManager=m", paths[plural], if named { "/a" } else { "" })] {
+                let (code, answer) = runtime.block_on(admin(&embedded, &line, &body));
+                prop_assert!((200..500).contains(&code) || (code == 500 && answer["kind"] == "Status"), "{line}: {code} {answer}");
+            }
+        }
+    }
 }

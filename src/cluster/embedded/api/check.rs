@@ -29,9 +29,33 @@ pub fn mistyped(value: &Value, schema: &Schema, path: &str) -> Option<(String, S
         return Some((path.to_owned(), wanted(schema), type_name(value)));
     }
     match value {
-        Value::Object(fields) => fields.iter().find_map(|(name, inner)| mistyped(inner, schema.field(name)?, &join(path, name))),
+        Value::Object(fields) => fields.iter().find_map(|(name, inner)| {
+            // The API server names the map, not the key.
+            let here = if schema.properties.contains_key(name) { join(path, name) } else { path.to_owned() };
+            mistyped(inner, schema.field(name)?, &here)
+        }),
         Value::Array(elements) => elements.iter().find_map(|element| mistyped(element, schema.items.as_ref()?, path)),
         _ => None,
+    }
+}
+
+/// Takes `null` away where it is no value, as the API server does before it checks custom resources.
+pub fn without_nulls(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, inner| !inner.is_null() || schema.field(name).is_none_or(|below| below.nullable));
+            for (name, inner) in fields.iter_mut() {
+                if let Some(below) = schema.field(name) {
+                    without_nulls(inner, below);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            if let Some(items) = &schema.items {
+                elements.iter_mut().for_each(|element| without_nulls(element, items));
+            }
+        }
+        _ => {}
     }
 }
 

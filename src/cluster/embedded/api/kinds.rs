@@ -17,6 +17,8 @@ pub struct Served {
     pub group: String,
     /// Version.
     pub version: String,
+    /// Version in which objects are stored.
+    pub storage: String,
     /// Kind.
     pub kind: String,
     /// Kind of lists.
@@ -48,7 +50,16 @@ pub struct Served {
 impl Served {
     /// `GROUP/VERSION`, or the version alone for core.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        self.with_group(&self.version)
+    }
+
+    /// The same of stored objects.
+    pub fn stored_version(&self) -> String {
+        self.with_group(&self.storage)
+    }
+
+    fn with_group(&self, version: &str) -> String {
+        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 }
 
@@ -102,6 +113,8 @@ pub fn of_crd(object: &Object) -> Vec<Served> {
         list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
     };
     let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).cloned().unwrap_or_default();
+    let storage = versions.iter().find(|version| version["storage"] == true);
+    let storage = storage.and_then(|version| version["name"].as_str()).map(str::to_owned);
     let described = crd::kinds(object).unwrap_or_default();
     let kinds = described.into_iter().map(|kind| {
         let version = versions.iter().find(|version| version["name"] == kind.gvk.version.as_str()).unwrap_or(&Value::Null);
@@ -120,6 +133,7 @@ pub fn of_crd(object: &Object) -> Vec<Served> {
                 .filter_map(|field| Some(field["jsonPath"].as_str()?.trim_start_matches('.').to_owned()))
                 .collect(),
             group: kind.gvk.group,
+            storage: storage.clone().unwrap_or_else(|| kind.gvk.version.clone()),
             version: kind.gvk.version,
             kind: kind.gvk.kind,
             plural: kind.plural,
@@ -140,6 +154,7 @@ fn own(kind: &KindInfo) -> Served {
     Served {
         group: group.to_owned(),
         version: kind.gvk.version.clone(),
+        storage: kind.gvk.version.clone(),
         kind: kind.gvk.kind.clone(),
         list_kind: format!("{}List", kind.gvk.kind),
         plural: plural.to_owned(),

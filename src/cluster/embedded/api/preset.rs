@@ -231,7 +231,11 @@ fn binding(value: &mut Value) {
 fn definition(value: &mut Value) {
     let storage = value["spec"]["versions"].as_array().into_iter().flatten().filter(|version| version["storage"] == true);
     let storage: Vec<Value> = storage.map(|version| version["name"].clone()).collect();
-    set(value, "status", || json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": storage}));
+    set(value, "status", || json!({"acceptedNames": {"plural": "", "kind": ""}}));
+    if value["status"]["storedVersions"].is_null() {
+        value["status"]["storedVersions"] = json!(storage);
+        set(&mut value["status"], "conditions", || Value::Null);
+    }
     let Some(spec) = value.get_mut("spec") else { return };
     let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();
     set(&mut spec["names"], "singular", || json!(kind.to_lowercase()));

@@ -32,8 +32,8 @@ pub fn qualified(group: &str, name: &str) -> String {
 }
 
 fn about(group: &str, kind: &str, name: &str) -> Value {
-    let mut details = json!({"kind": kind});
-    for (field, text) in [("group", group), ("name", name)] {
+    let mut details = json!({});
+    for (field, text) in [("kind", kind), ("group", group), ("name", name)] {
         if !text.is_empty() {
             details[field] = json!(text);
         }

@@ -102,7 +102,7 @@ fn names(binding: &Object, user: &User) -> bool {
 }
 
 fn rules(store: &Store, cluster: &ClusterKey, binding: &Object) -> Vec<Value> {
-    let role = &binding.0["roleRef"];
+    let Some(role) = binding.0.get("roleRef") else { return Vec::new() };
     let (plural, namespace) = match role["kind"].as_str() {
         Some("Role") => ("roles", binding.namespace().map(str::to_owned)),
         _ => ("clusterroles", None),

@@ -67,13 +67,16 @@ pub(super) fn listed(object: &Arc<Object>, served: &Served) -> Value {
     value
 }
 
-/// An object in the version that is asked for; a CRD's schema of today decides, as it would in Kubernetes.
+/// An object in the version that is asked for. A CRD's schema of today decides what is shown, and that of the storage
+/// version gives the defaults, as in Kubernetes.
 pub(crate) fn present(object: &Object, served: &Served) -> Value {
     let mut object = object.clone();
-    object.0.insert("apiVersion".to_owned(), json!(served.api_version()));
+    let stored = object.0.insert("apiVersion".to_owned(), json!(served.api_version()));
     if !served.builtin {
         prune_object(&mut object, &served.schema);
-        apply_object_defaults(&mut object, &served.schema);
+        if stored == Some(json!(served.api_version())) {
+            apply_object_defaults(&mut object, &served.schema);
+        }
     }
     object.into_value()
 }
@@ -90,12 +93,13 @@ pub(super) fn filter(ask: &Ask<'_>) -> Result<Filter, Problem> {
         let path = field.path.join(".");
         let common = path == "metadata.name" || (path == "metadata.namespace" && (ask.served.namespaced || ask.served.builtin));
         if !common && !ask.served.selectable.contains(&path) {
-            let gvk = if ask.served.builtin {
-                format!("field label not supported: {path}")
+            let plain = ask.served.builtin && ask.served.selectable.is_empty();
+            let message = if plain {
+                format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
             } else {
                 format!("field label not supported: {path}")
             };
-            return Err(Problem::bad_request(gvk));
+            return Err(Problem::bad_request(message));
         }
     }
     Ok(Filter { cluster: Some(ask.cluster.clone()), namespace: ask.target.namespace.clone(), labels, fields })

@@ -15,7 +15,7 @@ pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<Fiel
             if let Some(old) = old
                 && old.0.get("type") != object.0.get("type")
             {
-                faults.push(unchanged("type", &object.0["type"]));
+                faults.push(unchanged("type", object.0.get("type").unwrap_or(&Value::Null)));
             }
             faults
         }
@@ -80,11 +80,12 @@ fn immutable(object: &Object, old: Option<&Object>, fields: &[&str]) -> Vec<Fiel
 }
 
 fn role(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
-    let changed = old.filter(|old| old.0.get("roleRef") != object.0.get("roleRef"));
-    changed
-        .map(|_| fault("FieldValueInvalid", "roleRef", format!("Invalid value: {}: cannot change roleRef", object.0["roleRef"])))
-        .into_iter()
-        .collect()
+    let role = object.0.get("roleRef");
+    if old.is_none_or(|old| old.0.get("roleRef") == role) {
+        return Vec::new();
+    }
+    let role = role.unwrap_or(&Value::Null);
+    vec![fault("FieldValueInvalid", "roleRef", format!("Invalid value: {role}: cannot change roleRef"))]
 }
 
 fn definition(object: &Object) -> Vec<FieldFault> {

@@ -56,6 +56,7 @@ impl State {
     fn put_new(&mut self, ask: &Ask<'_>, mut object: Object) -> Result<Reply, Problem> {
         let name = object.name().to_owned();
         self.allocate(ask, &mut object, None);
+        object.0.insert("apiVersion".to_owned(), json!(ask.served.stored_version()));
         let place = ask.place(&name);
         let stamp = Stamp { now: ask.call.now, uid: self.uid(), generation: ask.served.generation };
         let exists = |_| Problem::exists(&ask.served.group, &ask.served.plural, &name);
@@ -107,9 +108,9 @@ impl State {
         }
         let old = self.store.get(&ask.place(&name)).ok_or_else(|| ask.not_found(&name))?;
         if !ask.served.builtin && object.resource_version().unwrap_or_default().is_empty() {
-            let message = "Invalid value: 0x0: must be specified for an update".to_owned();
+            let message = "Invalid value: 0: must be specified for an update".to_owned();
             let fault = FieldFault { reason: "FieldValueInvalid", field: "metadata.resourceVersion".to_owned(), message };
-            return Err(invalid(ask, &name, &[fault]));
+            return Err(Problem::invalid(&ask.served.group, &ask.served.plural, &name, &[fault]));
         }
         self.replace(ask, &old, object)
     }
@@ -139,7 +140,7 @@ impl State {
         if ask.is_status() {
             object = status_of(old, object);
         } else if ask.target.subresource.is_some() {
-            object = finalized(old, &object);
+            finalize(old, &mut object);
         } else if ask.served.status && ask.target.subresource.is_none() {
             take(&mut object, old, "status");
         }
@@ -155,6 +156,7 @@ impl State {
         let place = ask.place(name);
         let old = self.store.get(&place);
         self.allocate(ask, &mut object, old.as_deref());
+        object.0.insert("apiVersion".to_owned(), json!(ask.served.stored_version()));
         let part = match (ask.target.subresource.as_deref(), ask.served.status) {
             (Some("status"), _) => Part::Status,
             (None, true) => Part::Main,
@@ -256,6 +258,9 @@ impl State {
             return Err(Problem::bad_request(text));
         }
         apply_object_defaults(object, &served.schema);
+        if !served.builtin {
+            nulls_gone(object, &served.schema);
+        }
         if served.builtin {
             preset::fill(object, served);
         }
@@ -338,13 +343,12 @@ fn status_of(old: &Object, mut object: Object) -> Object {
     whole
 }
 
-/// A namespace with other finalizers.
-fn finalized(old: &Object, object: &Object) -> Object {
+/// Takes what a namespace is finalized with; the status stays.
+fn finalize(old: &Object, object: &mut Object) {
     let finalizers = object.spec()["finalizers"].as_array().filter(|list| !list.is_empty());
     let spec = finalizers.map_or_else(|| json!({}), |list| json!({"finalizers": list}));
-    let mut whole = old.clone();
-    whole.0.insert("spec".to_owned(), spec);
-    whole
+    object.0.insert("spec".to_owned(), spec);
+    take(object, old, "status");
 }
 
 /// What no write changes.
@@ -421,6 +425,16 @@ fn without_unknown(object: &mut Object, schema: &Schema) -> Vec<String> {
         unknown.extend(prune(metadata, schema).iter().map(|path| field("metadata", path)));
     }
     unknown
+}
+
+fn nulls_gone(object: &mut Object, schema: &Schema) {
+    let metadata = object.0.remove("metadata");
+    let mut value = Value::Object(std::mem::take(&mut object.0));
+    check::without_nulls(&mut value, schema);
+    *object = Object::from_value(value).unwrap_or_default();
+    if let Some(metadata) = metadata {
+        object.0.insert("metadata".to_owned(), metadata);
+    }
 }
 
 fn new_finalizers(object: &Object, old: Option<&Object>) -> Option<FieldFault> {
