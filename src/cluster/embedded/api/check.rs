@@ -111,7 +111,8 @@ impl Check {
             if whole && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
                 continue;
             }
-            if value.is_null() && schema.required.contains(name) {
+            // Of built-in kinds; from custom resources it was taken away.
+            if value.is_null() {
                 continue;
             }
             if let Some(below) = schema.field(name) {

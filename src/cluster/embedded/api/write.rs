@@ -56,7 +56,7 @@ impl State {
     fn put_new(&mut self, ask: &Ask<'_>, mut object: Object) -> Result<Reply, Problem> {
         let name = object.name().to_owned();
         self.allocate(ask, &mut object, None);
-        object.0.insert("apiVersion".to_owned(), json!(ask.served.stored_version()));
+        self.convert(ask, &mut object);
         let place = ask.place(&name);
         let stamp = Stamp { now: ask.call.now, uid: self.uid(), generation: ask.served.generation };
         let exists = |_| Problem::exists(&ask.served.group, &ask.served.plural, &name);
@@ -156,7 +156,7 @@ impl State {
         let place = ask.place(name);
         let old = self.store.get(&place);
         self.allocate(ask, &mut object, old.as_deref());
-        object.0.insert("apiVersion".to_owned(), json!(ask.served.stored_version()));
+        self.convert(ask, &mut object);
         let part = match (ask.target.subresource.as_deref(), ask.served.status) {
             (Some("status"), _) => Part::Status,
             (None, true) => Part::Main,
@@ -281,6 +281,19 @@ impl State {
             }
             ("", "services") if object.spec()["type"] != "ExternalName" => self.give_address(object, old),
             _ => {}
+        }
+    }
+
+    /// Into the version in which objects are stored, whose schema has the last word.
+    fn convert(&self, ask: &Ask<'_>, object: &mut Object) {
+        let served = &ask.served;
+        if served.storage == served.version {
+            return;
+        }
+        object.0.insert("apiVersion".to_owned(), json!(served.stored_version()));
+        if let Some(stored) = self.registry.find(&ask.cluster, &served.group, &served.storage, &served.plural) {
+            prune_object(object, &stored.schema);
+            apply_object_defaults(object, &stored.schema);
         }
     }
 

@@ -1,0 +1,240 @@
+//! SHOW 02: scripts of requests give the same answers from the embedded API server and from a real one.
+//!
+//! A step has a `name` and `do: METHOD PATH` or `watch: PATH`; `body` (JSON), `apply` (an apply patch), `text` (as it is,
+//! with `type`) or `large` (bytes); `user` to impersonate; `until` a code, or `established`, to wait for what the real server
+//! does by and by; `ignore` a field whose words come from a library of the other language; and `differs` with the reason why
+//! the answers are not the same, which the test holds too. In texts `{ns}` is the script's namespace, and `{rv:STEP}`,
+//! `{uid:STEP}` and `{continue:STEP}` are taken from an earlier answer.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use plinth_cluster::embedded::{Embedded, Options};
+use plinth_support::{ApiServer, Identity};
+use regex::Regex;
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Answer {
+    code: u16,
+    body: Value,
+}
+
+/// One server with what it answered so far.
+struct Side {
+    client: kube::Client,
+    namespace: String,
+    answers: BTreeMap<String, Value>,
+}
+
+impl Side {
+    async fn step(&mut self, step: &Value) -> Answer {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let answer = self.send(step).await;
+            let done = match step["until"].as_str() {
+                None => true,
+                Some("established") => {
+                    let conditions = answer.body["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+                }
+                Some(code) => code.parse() == Ok(answer.code),
+            };
+            if done || tokio::time::Instant::now() > deadline {
+                let name = step["name"].as_str().unwrap().to_owned();
+                self.answers.insert(name, answer.body.clone());
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn send(&self, step: &Value) -> Answer {
+        let (method, path) = match step["do"].as_str() {
+            Some(line) => line.split_once(' ').unwrap(),
+            None => ("GET", step["watch"].as_str().unwrap()),
+        };
+        let (kind, body) = self.body(step);
+        let mut request = Request::builder().method(method).uri(self.fill(path)).header("user-agent", "differential/1");
+        if let Some(kind) = kind {
+            request = request.header("content-type", kind);
+        }
+        if let Some(user) = step["user"].as_str() {
+            request = request.header("impersonate-user", user);
+        }
+        let response = self.client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let code = response.status().as_u16();
+        let bytes = tokio::time::timeout(PATIENCE, response.into_body().collect()).await.unwrap().unwrap().to_bytes();
+        Answer { code, body: if step["watch"].is_string() { events(&bytes) } else { read(&bytes) } }
+    }
+
+    fn body(&self, step: &Value) -> (Option<String>, Vec<u8>) {
+        let given = step["type"].as_str().map(str::to_owned);
+        if let Some(size) = step["large"].as_u64() {
+            let text = "x".repeat(usize::try_from(size).unwrap());
+            let body = json!({"metadata": {"name": "large"}, "data": {"k": text}});
+            return (Some("application/json".to_owned()), body.to_string().into_bytes());
+        }
+        for (field, kind) in [("body", "application/json"), ("apply", "application/apply-patch+yaml")] {
+            if !step[field].is_null() {
+                return (given.or(Some(kind.to_owned())), self.fill(&step[field].to_string()).into_bytes());
+            }
+        }
+        let text = step["text"].as_str();
+        (given.or_else(|| text.map(|_| "application/json".to_owned())), text.unwrap_or_default().as_bytes().to_vec())
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let text = text.replace("{ns}", &self.namespace);
+        let places = Regex::new(r"\{(rv|uid|continue):([^}]*)\}").unwrap();
+        let fill = |found: &regex::Captures<'_>| {
+            let metadata = &self.answers[&found[2]]["metadata"];
+            let field = match &found[1] {
+                "rv" => "resourceVersion",
+                "uid" => "uid",
+                _ => "continue",
+            };
+            metadata[field].as_str().unwrap_or_default().to_owned()
+        };
+        places.replace_all(&text, fill).into_owned()
+    }
+}
+
+fn read(bytes: &Bytes) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(bytes).trim()))
+}
+
+/// The events of a watch; bookmarks that only tell the time are left out.
+fn events(bytes: &Bytes) -> Value {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let events = lines.map(|line| read(&Bytes::copy_from_slice(line)));
+    events.filter(|event| event["type"] != "BOOKMARK" || event["object"]["metadata"]["annotations"].is_object()).collect()
+}
+
+/// An answer without what differs from run to run.
+fn steady(value: &Value, ignore: Option<&str>) -> Value {
+    const VOLATILE: [&str; 8] = [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "time",
+        "lastTransitionTime",
+        "storageVersionHash",
+        "serverAddressByClientCIDRs",
+        "selfLink",
+    ];
+    const MARKED: [&str; 4] = ["deletionTimestamp", "continue", "clusterIP", "clusterIPs"];
+    match value {
+        Value::Object(fields) => {
+            let generated = fields.contains_key("generateName");
+            let kept = fields.iter().filter(|(name, _)| !VOLATILE.contains(&name.as_str()) && ignore != Some(name.as_str()));
+            kept.map(|(name, value)| {
+                let marked = MARKED.contains(&name.as_str()) || (generated && name == "name");
+                let value = match name.as_str() {
+                    _ if marked && !value.is_object() => json!("*"),
+                    "managedFields" => sorted(&steady(value, ignore)),
+                    "message" => json!(steady_text(value.as_str().unwrap_or_default())),
+                    _ => steady(value, ignore),
+                };
+                (name.clone(), value)
+            })
+            .collect()
+        }
+        Value::Array(values) => values.iter().map(|value| steady(value, ignore)).collect(),
+        other => other.clone(),
+    }
+}
+
+fn sorted(list: &Value) -> Value {
+    let mut entries = list.as_array().cloned().unwrap_or_default();
+    entries.sort_by_key(Value::to_string);
+    Value::Array(entries)
+}
+
+fn steady_text(text: &str) -> String {
+    let volatile = Regex::new(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z|record \([0-9]+\)").unwrap();
+    volatile.replace_all(text, "*").into_owned()
+}
+
+/// Where two values differ, as lines.
+fn differences(path: &str, real: &Value, own: &Value, found: &mut Vec<String>) {
+    match (real, own) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for name in names {
+                let at = |map: &serde_json::Map<String, Value>| map.get(name).cloned().unwrap_or(json!("(absent)"));
+                differences(&format!("{path}/{name}"), &at(a), &at(b), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                differences(&format!("{path}/{index}"), a, b, found);
+            }
+        }
+        _ if real == own => {}
+        _ => found.push(format!("      {path}: real {real}, embedded {own}")),
+    }
+}
+
+fn scripts() -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
+    let read = |file: &str| {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let document = plinth_engine::yaml::documents(&text).unwrap().remove(0);
+        document.value.as_array().unwrap().clone()
+    };
+    ["core.yaml", "crds.yaml"].into_iter().flat_map(read).collect()
+}
+
+async fn sides(namespace: &str, real: &kube::Client, own: &kube::Client) -> [Side; 2] {
+    let sides =
+        [real, own].map(|client| Side { client: client.clone(), namespace: namespace.to_owned(), answers: BTreeMap::new() });
+    for side in &sides {
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        let created = side.send(&json!({"do": "POST /api/v1/namespaces", "body": body})).await;
+        assert_eq!(created.code, 201, "{created:?}");
+    }
+    sides
+}
+
+#[tokio::test]
+async fn show_02_differential() {
+    let only = std::env::var("SCRIPT").ok();
+    let own = Embedded::new(&Options { collect: false, ..Options::default() }).client();
+    let real = ApiServer::shared().client(Identity::Admin).await;
+    let (mut same, mut all, mut report, mut wrong) = (0, 0, Vec::new(), Vec::new());
+    for (index, script) in scripts().into_iter().enumerate() {
+        let name = script["script"].as_str().unwrap();
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let [mut real, mut own] = sides(&format!("diff-{index}"), &real, &own).await;
+        for step in script["steps"].as_array().unwrap() {
+            let (wanted, got) = (real.step(step).await, own.step(step).await);
+            let ignore = step["ignore"].as_str();
+            let mut found = Vec::new();
+            if wanted.code != got.code {
+                found.push(format!("      code: real {}, embedded {}", wanted.code, got.code));
+            }
+            differences("", &steady(&wanted.body, ignore), &steady(&got.body, ignore), &mut found);
+            all += 1;
+            same += usize::from(found.is_empty());
+            let title = format!("{name}: {}", step["name"].as_str().unwrap());
+            match (found.is_empty(), step["differs"].as_str()) {
+                (true, None) => {}
+                (false, Some(reason)) => report.push(format!("    {title}: {reason}")),
+                (true, Some(_)) => wrong.push(format!("    {title}: is said to differ and does not")),
+                (false, None) => wrong.push(format!("    {title}:\n{}", found.join("\n"))),
+            }
+        }
+    }
+    println!("SHOW 02 differential {same}/{all}");
+    report.iter().for_each(|line| println!("{line}"));
+    assert!(wrong.is_empty(), "{} answers are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+}
