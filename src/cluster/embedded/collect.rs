@@ -88,24 +88,21 @@ impl Collector {
                     }
                 }
             }
-            match &after {
-                Some(object) => {
-                    self.uids.extend(object.uid().map(str::to_owned));
-                    for owner in owners(object) {
-                        self.dependents.entry(owner).or_default().insert(place.clone());
-                        suspects.insert(place.clone());
-                    }
-                    if object.is_terminating() {
-                        self.held.insert(place);
-                    }
+            if let Some(object) = &after {
+                self.uids.extend(object.uid().map(str::to_owned));
+                for owner in owners(object) {
+                    self.dependents.entry(owner).or_default().insert(place.clone());
+                    suspects.insert(place.clone());
                 }
-                None => {
-                    self.held.remove(&place);
-                    if let Some(uid) = before.as_ref().and_then(|object| object.uid()) {
-                        self.uids.remove(uid);
-                        suspects.extend(self.dependents.remove(uid).into_iter().flatten());
-                    }
+                if object.is_terminating() {
+                    self.held.insert(place);
                 }
+                continue;
+            }
+            self.held.remove(&place);
+            if let Some(uid) = before.as_ref().and_then(|object| object.uid()) {
+                self.uids.remove(uid);
+                suspects.extend(self.dependents.remove(uid).into_iter().flatten());
             }
         }
         self.seen = store.version();

@@ -203,6 +203,7 @@ impl Store {
     }
 
     /// A store with one object of this one, in which a dry run leaves no trace.
+    #[must_use]
     pub fn scratch(&self, place: &Place) -> Self {
         let rows = self.get(place).map(|object| (place.clone(), object)).into_iter().collect();
         Self { version: self.version, rows, history: History::new(0) }

@@ -132,7 +132,7 @@ fn qualified(text: &str) -> bool {
 
 fn key_fault(key: &str) -> Option<String> {
     let name = match key.split_once('/') {
-        Some((prefix, _)) if prefix.is_empty() => return Some("prefix part must be non-empty".to_owned()),
+        Some(("", _)) => return Some("prefix part must be non-empty".to_owned()),
         Some((prefix, _)) if !subdomain(prefix) => return Some(format!("prefix part {SUBDOMAIN}")),
         Some((_, name)) => name,
         None => key,

@@ -35,7 +35,7 @@ pub fn fill(object: &mut Object, served: &Served) {
         ("", "secrets") => secret(&mut value),
         ("", "namespaces") => namespace(&mut value),
         ("", "persistentvolumeclaims") => {
-            apply(&mut value, &[("spec.volumeMode", "\"Filesystem\""), ("status.phase", "\"Pending\"")])
+            apply(&mut value, &[("spec.volumeMode", "\"Filesystem\""), ("status.phase", "\"Pending\"")]);
         }
         ("networking.k8s.io", "networkpolicies") => network_policy(&mut value["spec"]),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(&mut value),

@@ -46,12 +46,12 @@ impl State {
             }
         }
         let items: Vec<Value> = page.items.iter().map(|(_, object)| listed(object, &ask.served)).collect();
-        Ok(Reply::Json(200, list_of(&ask.served, metadata, items)))
+        Ok(Reply::Json(200, list_of(&ask.served, &metadata, &items)))
     }
 }
 
 /// A list object.
-pub(super) fn list_of(served: &Served, metadata: Map<String, Value>, items: Vec<Value>) -> Value {
+pub(super) fn list_of(served: &Served, metadata: &Map<String, Value>, items: &[Value]) -> Value {
     json!({"kind": served.list_kind, "apiVersion": served.api_version(), "metadata": metadata, "items": items})
 }
 

@@ -63,7 +63,7 @@ impl State {
         if from == 0 || initial {
             let page = self.store.page(&plan.resource, &plan.filter, None, usize::MAX);
             let items = page.map(|page| page.items).unwrap_or_default();
-            plan.first = items.iter().map(|(_, object)| line("ADDED", present(object, &plan.served))).collect();
+            plan.first = items.iter().map(|(_, object)| line("ADDED", &present(object, &plan.served))).collect();
         } else {
             plan.from = from;
         }
@@ -82,7 +82,7 @@ fn needs_match() -> Problem {
     Problem { code: 422, reason: "Invalid", message: message.to_owned(), details }
 }
 
-fn line(kind: &str, object: Value) -> Value {
+fn line(kind: &str, object: &Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
@@ -92,7 +92,7 @@ impl WatchPlan {
         if annotations.is_object() {
             object["metadata"]["annotations"] = annotations.clone();
         }
-        line("BOOKMARK", object)
+        line("BOOKMARK", &object)
     }
 
     fn line(&self, event: &Event) -> Value {
@@ -101,7 +101,7 @@ impl WatchPlan {
             EventKind::Modified => "MODIFIED",
             EventKind::Deleted => "DELETED",
         };
-        line(kind, present(&event.object, &self.served))
+        line(kind, &present(&event.object, &self.served))
     }
 }
 
@@ -164,7 +164,7 @@ impl Running {
             Err(expired) => {
                 self.ended = true;
                 let message = format!("too old resource version: {} ({})", expired.asked, expired.oldest);
-                vec![line("ERROR", Problem::expired(message).status())]
+                vec![line("ERROR", &Problem::expired(message).status())]
             }
         }
     }

@@ -45,7 +45,7 @@ impl State {
         if ask.served.status {
             object.0.remove("status");
         }
-        self.admit(ask, &mut object, None)?;
+        admit(ask, &mut object, None)?;
         let before = zero(&ask.served);
         let reset: &[&str] = if ask.served.status { &["status"] } else { &[] };
         managers::updated(&before, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
@@ -145,7 +145,7 @@ impl State {
             take(&mut object, old, "status");
         }
         keep_identity(&mut object, old);
-        self.admit(ask, &mut object, Some(old))?;
+        admit(ask, &mut object, Some(old))?;
         let reset: &[&str] = if ask.served.status && !ask.is_status() { &["status"] } else { &[] };
         managers::updated(old, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
         self.put(ask, &name, object, &precondition)
@@ -211,8 +211,8 @@ impl State {
             return Err(ask.not_found(&name));
         }
         self.in_its_namespace(ask, &mut config)?;
-        let mut object = self.applied(ask, &identity(&config), &mut config)?;
-        self.admit(ask, &mut object, None)?;
+        let mut object = applied(ask, &identity(&config), &mut config)?;
+        admit(ask, &mut object, None)?;
         self.put_new(ask, object)
     }
 
@@ -221,63 +221,17 @@ impl State {
             uid: config.uid().map(str::to_owned),
             version: config.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
         };
-        let mut object = self.applied(ask, old, &mut config)?;
+        let mut object = applied(ask, old, &mut config)?;
         keep_identity(&mut object, old);
-        self.admit(ask, &mut object, Some(old))?;
+        admit(ask, &mut object, Some(old))?;
         self.put(ask, old.name(), object, &precondition)
-    }
-
-    /// Lays the part of a configuration that the subresource is about over an object.
-    fn applied(&self, ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, Problem> {
-        if ask.is_status() {
-            let identity = ["name", "namespace"];
-            config.0.retain(|name, _| ["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
-            config.metadata_mut().retain(|name, _| identity.contains(&name.as_str()));
-        } else if ask.served.status {
-            config.0.remove("status");
-        }
-        let force = ask.call.query.is("force");
-        let old = Object::from_value(present(old, &ask.served)).unwrap_or_default();
-        managers::applied(&old, config, &ask.served.schema, &ask.manager(Operation::Apply), force, &ask.time())
-            .map_err(|error| not_applied(ask, config, error))
-    }
-
-    /// Prunes, defaults and checks what is about to be stored.
-    fn admit(&mut self, ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Problem> {
-        let served = &ask.served;
-        well_typed(ask, object)?;
-        let unknown = without_unknown(object, &served.schema);
-        if ask.is_strict() && !unknown.is_empty() {
-            let list: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
-            let text = format!(
-                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
-                list.join(", "),
-                kind = served.kind,
-                version = served.version
-            );
-            return Err(Problem::bad_request(text));
-        }
-        apply_object_defaults(object, &served.schema);
-        if !served.builtin {
-            nulls_gone(object, &served.schema);
-        }
-        if served.builtin {
-            preset::fill(object, served);
-        }
-        let mut faults = names::check(object, Rule::of(&served.group, &served.plural));
-        if ask.is_status() || old.is_none_or(|old| !Object::is_terminating(old)) {
-            faults.extend(check::check(&object.0, &served.schema));
-        }
-        faults.extend(new_finalizers(object, old));
-        faults.extend(rules::check(object, old, served));
-        if faults.is_empty() { Ok(()) } else { Err(invalid(ask, object.name(), &faults)) }
     }
 
     /// What the API server gives an object when it is stored, and nobody manages.
     fn allocate(&mut self, ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) {
         match (ask.served.group.as_str(), ask.served.plural.as_str()) {
             ("", "namespaces") if old.is_none() => {
-                drop(object.0.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]})))
+                drop(object.0.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]})));
             }
             ("", "services") if object.spec()["type"] != "ExternalName" => self.give_address(object, old),
             _ => {}
@@ -308,6 +262,52 @@ impl State {
             spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
         }
     }
+}
+
+/// Lays the part of a configuration that the subresource is about over an object.
+fn applied(ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, Problem> {
+    if ask.is_status() {
+        let identity = ["name", "namespace"];
+        config.0.retain(|name, _| ["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
+        config.metadata_mut().retain(|name, _| identity.contains(&name.as_str()));
+    } else if ask.served.status {
+        config.0.remove("status");
+    }
+    let force = ask.call.query.is("force");
+    let old = Object::from_value(present(old, &ask.served)).unwrap_or_default();
+    managers::applied(&old, config, &ask.served.schema, &ask.manager(Operation::Apply), force, &ask.time())
+        .map_err(|error| not_applied(ask, config, error))
+}
+
+/// Prunes, defaults and checks what is about to be stored.
+fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Problem> {
+    let served = &ask.served;
+    well_typed(ask, object)?;
+    let unknown = without_unknown(object, &served.schema);
+    if ask.is_strict() && !unknown.is_empty() {
+        let list: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+        let text = format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+            list.join(", "),
+            kind = served.kind,
+            version = served.version
+        );
+        return Err(Problem::bad_request(text));
+    }
+    apply_object_defaults(object, &served.schema);
+    if !served.builtin {
+        nulls_gone(object, &served.schema);
+    }
+    if served.builtin {
+        preset::fill(object, served);
+    }
+    let mut faults = names::check(object, Rule::of(&served.group, &served.plural));
+    if ask.is_status() || old.is_none_or(|old| !Object::is_terminating(old)) {
+        faults.extend(check::check(&object.0, &served.schema));
+    }
+    faults.extend(new_finalizers(object, old));
+    faults.extend(rules::check(object, old, served));
+    if faults.is_empty() { Ok(()) } else { Err(invalid(ask, object.name(), &faults)) }
 }
 
 /// What a first write is compared with: the fields that a built-in kind's empty object has.
