@@ -179,7 +179,7 @@ impl Error {
 /// One finding a line, each as `line:column path: message (hint)`; a single one stays on the line.
 fn lines(findings: &[Diagnostic]) -> String {
     match findings {
-        [one] => format!(" {one}"),
-        _ => findings.iter().fold(String::new(), |text, finding| text + "\n  " + &finding.to_string()),
+        [one] => format!(" {}", one.quoted()),
+        _ => findings.iter().fold(String::new(), |text, finding| text + "\n  " + &finding.quoted()),
     }
 }

@@ -52,6 +52,15 @@ impl Diagnostic {
         Self { path: path.into(), message: message.into(), ..Self::default() }
     }
 
+    /// The printed form, followed by the expression at fault where the message does not quote it: for people who have no editor
+    /// open at that place.
+    pub fn quoted(&self) -> String {
+        match &self.expression {
+            Some((expression, _)) if !self.message.contains(expression.as_str()) => format!("{self} in {expression:?}"),
+            _ => self.to_string(),
+        }
+    }
+
     /// The same finding with a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -60,7 +69,7 @@ impl Diagnostic {
     }
 }
 
-/// Prints `line:column path: message in "expression" (hint)`, leaving out what is not known or was said.
+/// Prints `line:column path: message (hint)`, leaving out what is not known.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Location { line, column }) = self.location {
@@ -70,9 +79,6 @@ impl fmt::Display for Diagnostic {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.message)?;
-        if let Some((expression, _)) = self.expression.as_ref().filter(|(text, _)| !self.message.contains(text.as_str())) {
-            write!(f, " in {expression:?}")?;
-        }
         match &self.hint {
             Some(hint) => write!(f, " ({hint})"),
             None => Ok(()),

@@ -34,12 +34,22 @@ pub fn run(
     let mut guard = Guard::open()?;
     let size = guard.screen.size()?;
     update(&mut model, Message::Resize { width: size.width, height: size.height });
+    let mut drawn_at = None;
     loop {
-        update(&mut model, Message::Tick(clock()));
-        guard.screen.draw(|frame| view::draw(&model, frame))?;
-        let mut effects = drain(&mut model, events);
+        // Ages are shown in seconds: while nothing happens, one frame a second is enough, and a terminal that waits costs nothing.
+        let now = clock();
+        if drawn_at != Some(now.as_second()) {
+            update(&mut model, Message::Tick(now));
+            guard.screen.draw(|frame| view::draw(&model, frame))?;
+            drawn_at = Some(now.as_second());
+        }
+        let (mut effects, mut happened) = drain(&mut model, events);
         if event::poll(PATIENCE)? {
             effects.extend(input(&mut model, &event::read()?));
+            happened = true;
+        }
+        if happened {
+            drawn_at = None;
         }
         for effect in effects {
             if effect == Effect::Quit {
@@ -50,14 +60,17 @@ pub fn run(
     }
 }
 
-/// Takes what the run said since the last look. A run that has gone away has already said how it ended.
-fn drain(model: &mut Model, events: &Receiver<Event>) -> Vec<Effect> {
+/// Takes what the run said since the last look, and whether there was anything. A run that has gone away has already said how
+/// it ended.
+fn drain(model: &mut Model, events: &Receiver<Event>) -> (Vec<Effect>, bool) {
     let mut effects = Vec::new();
+    let mut happened = false;
     loop {
         match events.try_recv() {
             Ok(event) => effects.extend(update(model, Message::Run(Box::new(event)))),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => return effects,
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => return (effects, happened),
         }
+        happened = true;
     }
 }
 

@@ -14,6 +14,7 @@ mod plinth;
 mod sample;
 mod show;
 mod state;
+mod terminal;
 mod verbs;
 mod watch;
 mod world;

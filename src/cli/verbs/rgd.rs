@@ -119,7 +119,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 fn human(one: &Checked, out: Out) {
     let (word, findings, missing) = verdict(one);
     out.data(&format!("{word}  {}  {}", one.file.display(), one.name));
-    findings.iter().for_each(|finding| out.data(&format!("  {}:{finding}", one.file.display())));
+    findings.iter().for_each(|finding| out.data(&format!("  {}:{}", one.file.display(), finding.quoted())));
     missing.iter().for_each(|missing| out.data(&format!("  deferred  node {} waits for {}", missing.node, missing.gvk)));
 }
 

@@ -1,5 +1,5 @@
 //! OCI registries over HTTP: two requests for a component version, bounded bodies, digests checked while streaming, redirects that
-//! never carry credentials elsewhere (docs/decisions/0004-oci-client.md).
+//! never carry credentials elsewhere (docs/decisions/0005-registry-client.md).
 
 mod auth;
 mod blob;
