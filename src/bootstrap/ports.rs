@@ -29,6 +29,12 @@ pub trait Loop: Send + Sync {
     /// Starts it, or finds it running. It records what it does itself; the observer tells what it sees.
     fn start(&self) -> Answer<'_, Result<Arc<dyn Observer>, String>>;
 
+    /// Whether it has acted on everything that it sees: until then a status may be one that an earlier loop wrote. A loop that
+    /// runs elsewhere cannot say, and counts as settled.
+    fn is_settled(&self) -> Answer<'_, bool> {
+        Box::pin(async { true })
+    }
+
     /// Stops it where it runs in this process; waits for what is in flight.
     fn stop(&self) -> Answer<'_, ()>;
 }

@@ -34,6 +34,7 @@ pub fn main() -> ExitCode {
     let out = Out { quiet: cli.global.quiet };
     start_logging(&cli.global);
     match runtime().and_then(|runtime| runtime.block_on(verbs::run(cli, out))) {
+        Ok(Outcome::Done) if out::lost_data() => code(Outcome::Failed),
         Ok(outcome) => code(outcome),
         Err(failure) => code(tell(&failure, out)),
     }

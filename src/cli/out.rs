@@ -1,8 +1,20 @@
 //! Writing to the two streams: data on standard output, talk on standard error.
 //!
-//! A closed pipe is a quiet end (`plinth status | head -1`), never a panic.
+//! A closed pipe is a quiet end (`plinth status | head -1`), never a panic. Any other failure to write is one: a lock that a full disk
+//! cut off must not look like success. Control characters from outside never reach a terminal.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, ErrorKind, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// Data was lost on its way out. One for the process, as standard output is.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether data could not be written.
+pub(crate) fn lost_data() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
 
 /// The two streams of the process.
 #[derive(Clone, Copy, Debug)]
@@ -13,26 +25,47 @@ pub(crate) struct Out {
 
 impl Out {
     /// Prints one line of data.
-    #[expect(clippy::unused_self, reason = "a verb prints through what it was handed, whatever that needs to know")]
     pub(crate) fn data(self, line: &str) {
-        write_line(io::stdout().lock(), line);
+        if let Err(error) = write_line(io::stdout().lock(), line)
+            && error.kind() != ErrorKind::BrokenPipe
+            && !LOST.swap(true, Ordering::Relaxed)
+        {
+            self.error(&format!("error: write to standard output: {error}"));
+        }
     }
 
     /// Says one line to the person who watches.
     pub(crate) fn talk(self, line: &str) {
         if !self.quiet {
-            write_line(io::stderr().lock(), line);
+            self.error(line);
         }
     }
 
     /// Says one line that must be seen.
     #[expect(clippy::unused_self, reason = "a verb prints through what it was handed, whatever that needs to know")]
     pub(crate) fn error(self, line: &str) {
-        write_line(io::stderr().lock(), line);
+        // Nobody is left to be told that nobody listens.
+        let _unheard = write_line(io::stderr().lock(), line);
     }
 }
 
-/// Writes and flushes; whoever closed the pipe does not want to hear more.
-fn write_line(mut stream: impl Write, line: &str) {
-    let _closed = stream.write_all(line.as_bytes()).and_then(|()| stream.write_all(b"\n")).and_then(|()| stream.flush());
+fn write_line(mut stream: impl Write, line: &str) -> io::Result<()> {
+    stream.write_all(printable(line).as_bytes())?;
+    stream.write_all(b"\n")?;
+    stream.flush()
+}
+
+/// The text without control characters but line ends and tabs: names and messages come from outside.
+fn printable(line: &str) -> String {
+    line.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_from_outside_are_no_escape_sequences() {
+        assert_eq!(printable("a\u{1b}[31mred\u{7}\n\tb"), "a\u{fffd}[31mred\u{fffd}\n\tb");
+    }
 }

@@ -90,6 +90,7 @@ impl Default for Options {
 pub struct Handle {
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
+    queues: Queues,
     /// What the loop watches, to look at without a request.
     pub watches: Arc<Watches>,
     /// The graphs in use.
@@ -103,6 +104,13 @@ impl Handle {
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Whether everything that was seen has been acted on: every watch is current, and no pass waits for a worker or is in work.
+    /// Until then a status may be one that an earlier loop wrote.
+    pub fn is_settled(&self) -> bool {
+        let queues = [&self.queues.definitions, &self.queues.instances, &self.queues.delivery];
+        self.watches.states().iter().all(|(_, state)| state.is_current()) && queues.into_iter().all(Queue::is_settled)
     }
 
     /// Asks the loop to stop without waiting for it.
@@ -137,8 +145,8 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
         tasks.spawn(async move { parts.follow_schemas(key, changes, &*recorder, token).await });
     }
     parts.run(&mut tasks, &shutdown, &options);
-    let instances = Arc::clone(&parts.instances);
-    Handle { shutdown, tasks, watches, graphs, instances }
+    let (instances, queues) = (Arc::clone(&parts.instances), parts.queues.clone());
+    Handle { shutdown, tasks, queues, watches, graphs, instances }
 }
 
 fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, options: &Options) -> World {

@@ -152,6 +152,12 @@ impl<K: Ord + Clone + std::fmt::Debug> Queue<K> {
         self.len() == 0
     }
 
+    /// Whether nothing waits or is in work; what is delayed waits for time, not for a worker.
+    pub fn is_settled(&self) -> bool {
+        let lines = self.lines();
+        lines.waiting.is_empty() && lines.working.is_empty()
+    }
+
     /// Whether nothing waits, is delayed, or is in work.
     pub fn is_idle(&self) -> bool {
         let lines = self.lines();

@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::mpsc::{Receiver, TryRecvError},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, TryRecvError},
+    },
     time::Duration,
 };
 
@@ -22,12 +25,13 @@ use crate::{
 /// How long the loop waits for a key before it looks at the run again: at most ten frames a second, which SSH bears.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Runs until [`Effect::Quit`]. `clock` gives the time, `perform` fulfils every other effect.
+/// Runs until [`Effect::Quit`], or until `close` is set (a signal asked the process to end). `clock` gives the time, `perform` fulfils every other effect.
 ///
 /// Blocks its thread. Ends with an error where the terminal cannot be used.
 pub fn run(
     mut model: Model,
     events: &Receiver<Event>,
+    close: &AtomicBool,
     clock: impl Fn() -> Timestamp,
     mut perform: impl FnMut(Effect),
 ) -> io::Result<Model> {
@@ -35,7 +39,7 @@ pub fn run(
     let size = guard.screen.size()?;
     update(&mut model, Message::Resize { width: size.width, height: size.height });
     let mut drawn_at = None;
-    loop {
+    while !close.load(Ordering::Relaxed) {
         // Ages are shown in seconds: while nothing happens, one frame a second is enough, and a terminal that waits costs nothing.
         let now = clock();
         if drawn_at != Some(now.as_second()) {
@@ -58,6 +62,7 @@ pub fn run(
             perform(effect);
         }
     }
+    Ok(model)
 }
 
 /// Takes what the run said since the last look, and whether there was anything. A run that has gone away has already said how

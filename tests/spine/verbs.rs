@@ -1,5 +1,7 @@
 //! What comes after `up`: looking at the platform and taking it down.
 
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{Api, api::DeleteParams};
 use plinth_run::Outcome;
 use serde_json::Value;
 
@@ -98,4 +100,17 @@ async fn two_distributions_are_a_choice() {
     let chosen = [&plan[..], &["--distribution", "open-control-plane-platform"]].concat();
     Run::start(&chosen).finish().await.with_code(0);
     assert!(world.writes().is_empty());
+}
+
+/// The status of the last run says Ready until the loop has looked: that must not end a run.
+#[tokio::test(flavor = "multi_thread")]
+async fn up_is_done_only_when_what_was_deleted_is_ready_again() {
+    let distribution = Distribution::sample();
+    let world = World::start(&distribution).await;
+    world.up(&distribution.source(), &[]).await.with_code(0);
+    let deployments: Api<Deployment> = Api::default_namespaced(world.client().await);
+    deployments.delete("openmcp-operator", &DeleteParams::default()).await.unwrap();
+    world.up(&distribution.source(), &[]).await.with_code(0);
+    let status = deployments.get("openmcp-operator").await.unwrap().status.unwrap_or_default();
+    assert_eq!(status.available_replicas, Some(1));
 }

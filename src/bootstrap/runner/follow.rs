@@ -13,6 +13,8 @@ use serde_json::Value;
 use super::steps;
 use crate::{error::Error, plan::Planned, write::Writer};
 
+/// How soon a loop that has work left is asked again whether it has settled; no event says so.
+const SETTLE: Duration = Duration::from_millis(50);
 /// How many objects an error names.
 const NAMED: usize = 10;
 
@@ -46,11 +48,13 @@ impl<'a> Follow<'a> {
         let clock = Arc::clone(self.writer.ports.log.clock());
         loop {
             self.advance_stages();
-            if self.is_ready().await? {
+            let ready = self.is_ready().await?;
+            // Asked again after the loop has settled: what it did meanwhile may have changed the verdict.
+            if ready && self.writer.ports.control.is_settled().await && self.is_ready().await? {
                 return Ok(());
             }
             self.give_up(clock.now())?;
-            let pause = self.pause(clock.now());
+            let pause = if ready { SETTLE } else { self.pause(clock.now()) };
             tokio::select! {
                 biased;
                 sighting = observer.next() => match sighting {

@@ -59,20 +59,30 @@ fn load(schemas: &[PathBuf], files: &[PathBuf]) -> Result<Vec<Checked>, Failure>
     let known = known_kinds(schemas)?;
     let mut checked = Vec::new();
     for file in expand(files)? {
-        let text = read(&file)?;
-        match yaml::documents_with_duplicates(&text) {
-            Err(finding) => checked.push(Checked { file, name: String::new(), compiled: Err(vec![finding]) }),
-            Ok(documents) => checked.extend(documents.iter().filter(|document| is_definition(&document.value)).map(|document| {
-                Checked {
-                    file: file.clone(),
-                    name: document.value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-                    compiled: Definition::from_document(document, &text)
-                        .map(|definition| compile(&definition, &known, &Options::default())),
-                }
-            })),
+        let before = checked.len();
+        checked.extend(check_file(&file, &known)?);
+        // A folder may hold other things too; a file that was named was meant.
+        if checked.len() == before && files.contains(&file) {
+            let finding = Diagnostic::error("", format!("holds no {}", plinth_api::rgd::KIND));
+            checked.push(Checked { file, name: String::new(), compiled: Err(vec![finding]) });
         }
     }
     Ok(checked)
+}
+
+fn check_file(file: &Path, known: &SchemaMap) -> Result<Vec<Checked>, Failure> {
+    let text = read(file)?;
+    let documents = match yaml::documents_with_duplicates(&text) {
+        Ok(documents) => documents,
+        Err(finding) => return Ok(vec![Checked { file: file.to_owned(), name: String::new(), compiled: Err(vec![finding]) }]),
+    };
+    let definitions = documents.iter().filter(|document| is_definition(&document.value));
+    let checked = definitions.map(|document| Checked {
+        file: file.to_owned(),
+        name: document.value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        compiled: Definition::from_document(document, &text).map(|definition| compile(&definition, known, &Options::default())),
+    });
+    Ok(checked.collect())
 }
 
 fn is_definition(value: &serde_json::Value) -> bool {

@@ -2,17 +2,22 @@
 
 use std::{
     io::IsTerminal,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
 };
 
 use jiff::Timestamp;
 use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner};
+use plinth_manager::Shutdown;
 use plinth_run::{Event, Outcome, Sink};
 use plinth_tui::{Effect, Model, app, terminal, theme::Theme};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    args::{Color, Global, SelectionArgs, SourceArgs, Up},
+    args::{Color, Global, RunOutput, SelectionArgs, SourceArgs, Up},
     exit::Failure,
     load,
     out::Out,
@@ -42,6 +47,9 @@ pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Ou
 pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome, Failure> {
     if !args.apply {
         can_show(global)?;
+        if args.output != RunOutput::Lines || global.quiet {
+            return Err(Failure::new(Outcome::Usage, "-o and --quiet are for runs without a terminal view").hint("add --apply"));
+        }
     }
     let (host, server) = connect(global).await?;
     let mut loaded = load(&args.source, &args.selection, out).await?;
@@ -89,6 +97,8 @@ async fn review(
     let (ask, answer) = Ask::new();
     let stop = CancellationToken::new();
     let interrupt = stop.clone();
+    let close = Arc::new(AtomicBool::new(false));
+    let closing = Arc::clone(&close);
     let screen = tokio::task::spawn_blocking(move || {
         let mut answer = Some(answer);
         let perform = |effect| match effect {
@@ -99,10 +109,21 @@ async fn review(
             Effect::Interrupt => interrupt.cancel(),
             Effect::Quit => {}
         };
-        app::run(Model::new(theme, Timestamp::now()), &events, Timestamp::now, perform)
+        app::run(Model::new(theme, Timestamp::now()), &events, &closing, Timestamp::now, perform)
     });
     let outcome = bring_up(loaded, session, &ask, stop).await?;
-    let shown = screen.await.map_err(|error| Failure::new(Outcome::Internal, format!("the terminal view ended: {error}")))?;
+    let signals =
+        Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
+    if outcome == Outcome::Interrupted {
+        close.store(true, Ordering::Relaxed);
+    }
+    let last_signal = tokio::spawn(async move {
+        signals.token().cancelled().await;
+        close.store(true, Ordering::Relaxed);
+    });
+    let shown = screen.await;
+    last_signal.abort();
+    let shown = shown.map_err(|error| Failure::new(Outcome::Internal, format!("the terminal view ended: {error}")))?;
     shown.map_err(|error| Failure::failed(format!("draw on the terminal: {error}")))?;
     session.log.read(|state| {
         let told = state.finished.as_ref().map(|finished| finished.message.clone()).filter(|message| !message.is_empty());

@@ -55,6 +55,10 @@ impl Loop for InProcess {
         })
     }
 
+    fn is_settled(&self) -> Answer<'_, bool> {
+        Box::pin(async { self.handle.lock().await.as_ref().is_none_or(Handle::is_settled) })
+    }
+
     fn stop(&self) -> Answer<'_, ()> {
         Box::pin(async {
             if let Some(handle) = self.handle.lock().await.take() {
