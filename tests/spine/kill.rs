@@ -118,9 +118,14 @@ fn assert_nothing_proven_is_repeated(audit: &AuditLog, before: &Applied, after: 
     }
 }
 
-/// What an instance's own bookkeeping is written by: finalizer and labels, and the inventory of its children. A child that is an
-/// instance itself gets these after the journal has proven it as a child; they are another input, which nothing proves.
-const BOOKKEEPING: [&str; 2] = ["fieldManager=plinth.dev%2Flabeller", "fieldManager=plinth.dev%2Fapplyset-parent"];
+/// What controllers mark their own objects by: an instance's finalizer, labels and inventory, and the finalizer that delivery objects
+/// and definitions get. An object has these after the journal has proven its apply; they are another input, which nothing proves.
+const BOOKKEEPING: [&str; 4] = [
+    "fieldManager=plinth.dev%2Flabeller",
+    "fieldManager=plinth.dev%2Fapplyset-parent",
+    "fieldManager=plinth.dev%2Fdelivery-finalizer",
+    "fieldManager=plinth.dev%2Fdefinition",
+];
 
 /// Objects that plinth wrote, without subresources and its own Lease.
 fn writes(audit: &AuditLog) -> BTreeSet<(String, String, String, String)> {
