@@ -242,7 +242,8 @@ fn map_key(element: &Value, schema: &Schema) -> Value {
     schema.list_map_keys.iter().map(|key| element.get(key).cloned().or_else(|| default(key)).unwrap_or_default()).collect()
 }
 
-fn type_name(value: &Value) -> &'static str {
+/// The type of a JSON value, as Kubernetes names it in messages: a number without a fraction is an `integer`.
+pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

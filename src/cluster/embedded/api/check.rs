@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_engine::schema::Schema;
+use plinth_engine::schema::{Schema, type_name};
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
@@ -254,18 +254,5 @@ fn has_type(value: &Value, schema: &Schema) -> bool {
         Some("number") => value.is_number(),
         Some("integer") => integer(),
         _ => true,
-    }
-}
-
-/// As Kubernetes names JSON types.
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
