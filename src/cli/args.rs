@@ -69,7 +69,7 @@ pub enum Verb {
         #[command(subcommand)]
         verb: Channel,
     },
-    /// Check ResourceGraphDefinitions offline
+    /// Check, draw and render ResourceGraphDefinitions offline
     Rgd {
         /// Which question.
         #[command(subcommand)]
@@ -276,7 +276,7 @@ pub struct ChannelLock {
 pub enum Rgd {
     /// Find everything that is wrong with files or folders
     Check {
-        /// Folder with CRDs to check against (repeatable).
+        /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
         #[arg(long, value_name = "DIR")]
         schemas: Vec<PathBuf>,
         /// Files or folders.
@@ -288,12 +288,49 @@ pub enum Rgd {
     },
     /// Print the CRD that a definition generates
     Crd {
-        /// Folder with CRDs to check against (repeatable).
+        /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
         #[arg(long, value_name = "DIR")]
         schemas: Vec<PathBuf>,
         /// The file.
         file: PathBuf,
     },
+    /// Show nodes, what they read, what is deferred, and planes
+    Graph {
+        /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
+        #[arg(long, value_name = "DIR")]
+        schemas: Vec<PathBuf>,
+        /// Files or folders.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Lines for people, a drawing for Graphviz, or for machines
+        #[arg(short, long, value_enum, default_value_t = GraphOutput::Text)]
+        output: GraphOutput,
+    },
+    /// Show what an instance becomes: its children as YAML, in the order of their application
+    Render {
+        /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
+        #[arg(long, value_name = "DIR")]
+        schemas: Vec<PathBuf>,
+        /// The definition's file.
+        file: PathBuf,
+        /// The instance
+        #[arg(long, value_name = "FILE")]
+        instance: PathBuf,
+        /// File or folder with recorded objects, read in the place of examples (repeatable)
+        #[arg(long, value_name = "DIR")]
+        observed: Vec<PathBuf>,
+    },
+}
+
+/// How a graph is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphOutput {
+    /// A line for each node.
+    Text,
+    /// A drawing for Graphviz.
+    Dot,
+    /// For machines.
+    Json,
 }
 
 /// Derived names.

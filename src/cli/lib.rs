@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod exit;
+mod files;
 mod journal;
 mod load;
 mod out;

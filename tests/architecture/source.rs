@@ -27,7 +27,7 @@ pub(crate) struct Function {
 impl SourceFile {
     /// Whether a whole file is test code, by its name; see [`SourceFile::test_modules`] for those that have another.
     pub(crate) fn is_test_path(path: &str) -> bool {
-        path.starts_with("tests/") || path.ends_with("/tests.rs") || path.contains("/tests/")
+        path.starts_with("tests/") || path.ends_with("/tests.rs") || path.contains("/tests/") || path.contains("/benches/")
     }
 
     /// Beginnings of the paths of modules that this file declares for tests only.

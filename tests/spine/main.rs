@@ -11,6 +11,7 @@ mod bad_rgd;
 mod distribution;
 mod kill;
 mod plinth;
+mod rgd;
 mod sample;
 mod show;
 mod state;

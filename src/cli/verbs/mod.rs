@@ -27,7 +27,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Why(args) => status::why(global, &args, out).await,
         Verb::Down(args) => down::run(global, &args, out).await,
         Verb::Channel { verb } => channel::run(verb, out).await,
-        Verb::Rgd { verb } => rgd::run(&verb, out),
+        Verb::Rgd { verb } => rgd::run(global, &verb, out).await,
         Verb::Name { verb } => name::run(&verb, out),
         Verb::Completion { shell } => Ok(pages::completion(shell)),
         Verb::Man => pages::man(),

@@ -12,6 +12,7 @@ mod document;
 mod draft;
 mod draw;
 mod edges;
+mod example;
 mod findings;
 mod fit;
 mod infer;
@@ -30,7 +31,7 @@ pub use compiled::{Compiled, Missing, Options};
 pub use definition::{Definition, Source};
 pub use draw::{to_dot, to_text};
 pub use node::{Condition, Dimension, Graph, InstanceKind, Node, NodeKind, Plane, Projection, Slot};
-pub use rendered::{Rendered, render, render_with};
+pub use rendered::{Example, Rendered, render, render_examples, render_with};
 pub(crate) use selector::fault as selector_fault;
 
 #[cfg(test)]

@@ -1,15 +1,27 @@
 //! What an instance becomes as far as it is known without a cluster.
 
-use plinth_api::Object;
-use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::node::{Graph, Node, NodeKind};
+use plinth_api::Object;
+use serde_json::{Value, json};
+
+use super::{
+    example,
+    node::{Graph, Node, NodeKind, Slot},
+};
 use crate::{
-    cel::Evaluated,
+    Diagnostic,
+    cel::{Evaluated, Expression},
     instance::{Trouble, Values, expand},
-    schema::{Segment, apply_defaults},
+    schema::{Found, Schema, Segment, apply_defaults, segments},
     template::{path_text, remove, set},
 };
+
+/// Most examples that one expression may need: each gives it one field more.
+const MOST_EXAMPLES: usize = 64;
 
 /// One object of a rendered graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +32,19 @@ pub struct Rendered {
     pub object: Object,
     /// Paths whose values are not known before the run, sorted.
     pub unresolved: Vec<String>,
+    /// Fields whose values are, or are made from, examples; in the order of their paths.
+    pub examples: Vec<Example>,
+    /// What waiting will not mend: inputs that the instance lacks, and expressions that fail.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// A field with an example in the place of what is not known before the run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Example {
+    /// Path of the field in the rendered object; `forEach` and `includeWhen` for those of the node.
+    pub path: String,
+    /// What is not known, as expressions read it: `service.spec.clusterIP`. Empty where it cannot be told.
+    pub stands_for: Vec<String>,
 }
 
 /// What an instance becomes, in topological order: nodes that are left out for certain are not in it.
@@ -31,82 +56,273 @@ pub fn render(graph: &Graph, instance: &Object) -> Vec<Rendered> {
 
 /// The same with recorded objects: a node whose object is among them is read as recorded.
 pub fn render_with(graph: &Graph, instance: &Object, observed: &[Object]) -> Vec<Rendered> {
-    let mut whole = instance.clone().into_value();
-    apply_defaults(&mut whole, &graph.instance.schema);
-    let instance = Object::from_value(whole).unwrap_or_default();
-    let mut values = Values::new(graph, &instance);
-    let mut rendered = Vec::new();
-    let mut skipped: Vec<&str> = Vec::new();
-    for node in &graph.nodes {
-        if node.dependencies.iter().any(|id| skipped.contains(&id.as_str()))
-            || matches!(values.all(&node.include_when), Ok(Some(_)))
-        {
-            skipped.push(&node.id);
-            continue;
-        }
-        let items = items(graph, node, &values, &instance);
-        observe(node, &items, observed, &mut values);
-        rendered.extend(items.into_iter().map(|item| item.rendered));
+    Renderer::new(graph, instance, observed, false).run()
+}
+
+/// The same with example values for what is still not known; [`Rendered::examples`] says which fields they reach.
+pub fn render_examples(graph: &Graph, instance: &Object, observed: &[Object]) -> Vec<Rendered> {
+    Renderer::new(graph, instance, observed, true).run()
+}
+
+struct Renderer<'a> {
+    graph: &'a Graph,
+    instance: Object,
+    recorded: &'a [Object],
+    examples: bool,
+    values: Values,
+    /// What nodes are read as.
+    seen: BTreeMap<String, Value>,
+    /// Paths that examples stand at, node first.
+    invented: BTreeSet<String>,
+}
+
+impl<'a> Renderer<'a> {
+    fn new(graph: &'a Graph, instance: &Object, recorded: &'a [Object], examples: bool) -> Self {
+        let mut whole = instance.clone().into_value();
+        apply_defaults(&mut whole, &graph.instance.schema);
+        let instance = Object::from_value(whole).unwrap_or_default();
+        let values = Values::new(graph, &instance);
+        Self { graph, instance, recorded, examples, values, seen: BTreeMap::new(), invented: BTreeSet::new() }
     }
-    rendered
+
+    fn run(mut self) -> Vec<Rendered> {
+        let graph = self.graph;
+        let mut rendered = Vec::new();
+        let mut skipped: Vec<&str> = Vec::new();
+        for node in &graph.nodes {
+            if node.dependencies.iter().any(|id| skipped.contains(&id.as_str())) || self.is_left_out(node) {
+                skipped.push(&node.id);
+                continue;
+            }
+            let items = self.items(node);
+            self.observe(node, &items);
+            rendered.extend(items.into_iter().map(|item| item.rendered));
+        }
+        rendered
+    }
+
+    fn is_left_out(&mut self, node: &Node) -> bool {
+        let mut values = self.values.clone();
+        let answer = self.attempt(&mut values, |values| values.all(&node.include_when).map_err(|(trouble, _)| trouble));
+        self.values = values;
+        matches!(answer, Ok(Some(_)))
+    }
+
+    fn items(&mut self, node: &Node) -> Vec<Item> {
+        if node.kind != NodeKind::Collection {
+            return vec![self.item(node, self.values.clone())];
+        }
+        let (graph, mut values) = (self.graph, self.values.clone());
+        let expanded = self.attempt(&mut values, |values| expand(graph, node, values));
+        self.values = values;
+        let mut items: Vec<Item> = match expanded {
+            Ok(items) => items.into_iter().map(|values| self.item(node, values)).collect(),
+            Err(_) => vec![self.item(node, self.values.clone())],
+        };
+        let read = node.for_each.iter().flat_map(|dimension| self.examples_in(&dimension.expression)).collect();
+        if let Some(example) = Example::at("forEach", read) {
+            items.iter_mut().for_each(|item| item.rendered.examples.insert(0, example.clone()));
+        }
+        items
+    }
+
+    fn item(&mut self, node: &Node, mut values: Values) -> Item {
+        self.catch_up(&mut values);
+        let mut filling = Filling { object: node.template.clone(), ..Filling::default() };
+        for slot in &node.slots {
+            match self.attempt(&mut values, |values| values.fill(slot)) {
+                Ok(Evaluated::Value(value)) => {
+                    set(&mut filling.object, &slot.path, value);
+                    filling.examples.extend(Example::at(&path_text(&slot.path), self.examples_in(&slot.expression)));
+                }
+                Ok(Evaluated::Omit) => filling.omitted.push(slot.path.clone()),
+                Err(trouble) => self.without_value(slot, trouble, &mut filling),
+            }
+        }
+        filling.item(node, self.instance.namespace())
+    }
+
+    /// A slot whose expression has no value, whatever examples it was given.
+    fn without_value(&self, slot: &Slot, trouble: Trouble, filling: &mut Filling) {
+        let path = path_text(&slot.path);
+        let read = self.examples_in(&slot.expression);
+        let stands_for = match trouble {
+            Trouble::Pending { path, .. } => vec![path],
+            // What the examples were no good for is no mistake of the author's.
+            Trouble::Failed(_) if !read.is_empty() => read,
+            Trouble::Failed(message) | Trouble::Absent(message) => {
+                filling.problems.push(Diagnostic::error(path, message));
+                filling.unknown.push(slot.path.clone());
+                return;
+            }
+        };
+        if self.examples {
+            let field = slot.path.iter().rev().find_map(Segment::name).unwrap_or_default();
+            set(&mut filling.object, &slot.path, example::of(slot.schema.as_deref(), field));
+            filling.examples.push(Example { path, stands_for });
+        } else {
+            filling.unknown.push(slot.path.clone());
+        }
+    }
+
+    /// Does the work, with one more example each time that something is not known.
+    fn attempt<T>(&mut self, values: &mut Values, work: impl Fn(&Values) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        for _ in 0..MOST_EXAMPLES {
+            match work(values) {
+                Err(Trouble::Pending { node, path }) if self.examples && self.invent(&node, &path) => self.catch_up(values),
+                answer => return answer,
+            }
+        }
+        work(values)
+    }
+
+    /// Puts an example where a node lacks a field; whether that was possible.
+    fn invent(&mut self, id: &str, path: &str) -> bool {
+        let Some(node) = self.graph.node(id) else { return false };
+        let Some(inside) = segments(path).filter(|path| path.first().and_then(Segment::name) == Some(id)) else { return false };
+        let schema = match (&node.schema, node.kind.is_list()) {
+            (Some(schema), true) => Some(Arc::new(Schema { items: Some(Arc::clone(schema)), ..Schema::of_type("array") })),
+            (schema, _) => schema.clone(),
+        };
+        let found = match schema.map(|schema| schema.at(&inside[1..])) {
+            Some(Found::Schema(schema)) => Some(schema),
+            _ => None,
+        };
+        let field = inside.iter().rev().find_map(Segment::name).unwrap_or_default();
+        let seen = self.seen.entry(id.to_owned()).or_default();
+        let is_new = example::put(seen, &inside[1..], example::of(found.as_deref(), field));
+        if is_new {
+            self.invented.insert(path.to_owned());
+        }
+        is_new
+    }
+
+    /// Tells an item's variables what was invented since they were made.
+    fn catch_up(&self, values: &mut Values) {
+        for node in &self.graph.nodes {
+            let is_invented = |path: &String| path.strip_prefix(node.id.as_str()).is_some_and(is_border);
+            if let Some(seen) = self.seen.get(&node.id).filter(|_| self.invented.iter().any(is_invented)) {
+                values.observe(node, seen.clone());
+            }
+        }
+    }
+
+    /// The examples that an expression reads.
+    fn examples_in(&self, expression: &Expression) -> Vec<String> {
+        if self.invented.is_empty() {
+            return Vec::new();
+        }
+        let read: Vec<String> = expression.references().paths.iter().map(|path| path.join(".").replace(".[", "[")).collect();
+        let meet = |one: &str, other: &str| one.strip_prefix(other).is_some_and(is_border);
+        let is_read = |invented: &&String| read.iter().any(|read| meet(read, invented) || meet(invented, read));
+        self.invented.iter().filter(is_read).cloned().collect()
+    }
+
+    /// From now on others read the node as recorded, else as rendered.
+    fn observe(&mut self, node: &Node, items: &[Item]) {
+        let value = match node.kind {
+            NodeKind::ExternalSelector => match self.selected(node, items) {
+                Some(list) => list,
+                // Which objects a selector finds is not known.
+                None => return,
+            },
+            NodeKind::Collection => items.iter().map(|item| self.read_as(item)).collect(),
+            NodeKind::Template | NodeKind::External => items.first().map(|item| self.read_as(item)).unwrap_or_default(),
+        };
+        self.values.observe(node, value.clone());
+        self.seen.insert(node.id.clone(), value);
+    }
+
+    fn read_as(&self, item: &Item) -> Value {
+        let object = &item.rendered.object;
+        let same = |recorded: &&Object| {
+            recorded.gvk() == object.gvk() && recorded.name() == object.name() && recorded.namespace() == object.namespace()
+        };
+        self.recorded.iter().find(same).map_or_else(|| item.known.clone(), |recorded| recorded.clone().into_value())
+    }
+
+    /// The recorded objects that a selector finds; where there are none, one that is an example.
+    fn selected(&mut self, node: &Node, items: &[Item]) -> Option<Value> {
+        let reference = &items.first()?.rendered.object;
+        let selector = reference.at(&["metadata", "selector"])?;
+        let is_there = |object: &&Object| reference.namespace().is_none_or(|namespace| object.namespace() == Some(namespace));
+        let found = self.recorded.iter().filter(|object| object.gvk().as_ref() == Some(&node.gvk)).filter(is_there);
+        let found: Value = found.filter(|object| selects(selector, object)).map(|object| object.clone().into_value()).collect();
+        if found.as_array().is_some_and(|list| !list.is_empty()) {
+            return Some(found);
+        }
+        if !self.examples {
+            return None;
+        }
+        self.invented.insert(node.id.clone());
+        Some(json!([{"apiVersion": node.gvk.api_version(), "kind": node.gvk.kind, "metadata": {"name": "example"}}]))
+    }
+}
+
+/// Whether a path ends here, or goes on with a field or an element.
+fn is_border(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with(['.', '['])
+}
+
+/// Whether a label selector finds an object.
+fn selects(selector: &Value, object: &Object) -> bool {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let requirements = selector["matchExpressions"].as_array().into_iter().flatten();
+    labels.into_iter().all(|(key, value)| object.label(key) == value.as_str())
+        && requirements.into_iter().all(|requirement| meets(requirement, object))
+}
+
+fn meets(requirement: &Value, object: &Object) -> bool {
+    let label = requirement["key"].as_str().and_then(|key| object.label(key));
+    let listed = || requirement["values"].as_array().is_some_and(|values| values.iter().any(|value| value.as_str() == label));
+    match requirement["operator"].as_str() {
+        Some("In") => label.is_some() && listed(),
+        Some("NotIn") => label.is_none() || !listed(),
+        Some("Exists") => label.is_some(),
+        Some("DoesNotExist") => label.is_none(),
+        _ => false,
+    }
+}
+
+impl Example {
+    /// `None` where nothing is an example.
+    fn at(path: &str, stands_for: Vec<String>) -> Option<Self> {
+        (!stands_for.is_empty()).then(|| Self { path: path.to_owned(), stands_for })
+    }
+}
+
+/// A template on its way to an object.
+#[derive(Default)]
+struct Filling {
+    object: Value,
+    omitted: Vec<Vec<Segment>>,
+    unknown: Vec<Vec<Segment>>,
+    examples: Vec<Example>,
+    problems: Vec<Diagnostic>,
+}
+
+impl Filling {
+    fn item(self, node: &Node, namespace: Option<&str>) -> Item {
+        let Self { mut object, omitted, unknown, mut examples, problems } = self;
+        let mut known = object.clone();
+        remove(&mut known, omitted.iter().chain(&unknown).cloned().collect());
+        remove(&mut object, omitted);
+        let mut unresolved: Vec<String> = unknown.iter().map(|path| path_text(path)).collect();
+        unresolved.sort();
+        examples.sort();
+        let mut object = Object::from_value(object).unwrap_or_default();
+        if let (Some(true), None, Some(namespace)) = (node.namespaced, object.namespace(), namespace) {
+            object.metadata_mut().insert("namespace".to_owned(), Value::from(namespace));
+            known["metadata"]["namespace"] = Value::from(namespace);
+        }
+        Item { rendered: Rendered { node: node.id.clone(), object, unresolved, examples, problems }, known }
+    }
 }
 
 struct Item {
     rendered: Rendered,
     /// What others read: the object without what is not known.
     known: Value,
-}
-
-fn items(graph: &Graph, node: &Node, values: &Values, instance: &Object) -> Vec<Item> {
-    if node.kind != NodeKind::Collection {
-        return vec![item(node, values, instance)];
-    }
-    match expand(graph, node, values) {
-        Ok(items) => items.iter().map(|values| item(node, values, instance)).collect(),
-        Err(_) => vec![item(node, values, instance)],
-    }
-}
-
-fn item(node: &Node, values: &Values, instance: &Object) -> Item {
-    let mut object = node.template.clone();
-    let (mut omitted, mut unknown): (Vec<Vec<Segment>>, Vec<Vec<Segment>>) = (Vec::new(), Vec::new());
-    for slot in &node.slots {
-        match values.fill(slot) {
-            Ok(Evaluated::Value(value)) => set(&mut object, &slot.path, value),
-            Ok(Evaluated::Omit) => omitted.push(slot.path.clone()),
-            Err(Trouble::Pending { .. } | Trouble::Absent(_) | Trouble::Failed(_)) => unknown.push(slot.path.clone()),
-        }
-    }
-    let mut known = object.clone();
-    remove(&mut known, omitted.iter().chain(&unknown).cloned().collect());
-    remove(&mut object, omitted);
-    let mut unresolved: Vec<String> = unknown.iter().map(|path| path_text(path)).collect();
-    unresolved.sort();
-    let mut object = Object::from_value(object).unwrap_or_default();
-    if let (Some(true), None, Some(namespace)) = (node.namespaced, object.namespace(), instance.namespace()) {
-        object.metadata_mut().insert("namespace".to_owned(), Value::from(namespace));
-        known["metadata"]["namespace"] = Value::from(namespace);
-    }
-    Item { rendered: Rendered { node: node.id.clone(), object, unresolved }, known }
-}
-
-fn observe(node: &Node, items: &[Item], observed: &[Object], values: &mut Values) {
-    let same = |object: &Object, recorded: &&Object| {
-        recorded.gvk() == object.gvk() && recorded.name() == object.name() && recorded.namespace() == object.namespace()
-    };
-    let mut list = items.iter().map(|item| match observed.iter().find(|recorded| same(&item.rendered.object, recorded)) {
-        Some(recorded) => recorded.clone().into_value(),
-        None => item.known.clone(),
-    });
-    match node.kind {
-        NodeKind::Collection => {
-            let list = list.collect();
-            values.observe(node, Value::Array(list));
-        }
-        // Which objects a selector finds is not known.
-        NodeKind::ExternalSelector => {}
-        NodeKind::Template | NodeKind::External => values.observe(node, list.next().unwrap_or_default()),
-    }
 }
 
 #[cfg(test)]
@@ -117,7 +333,7 @@ mod tests {
     use crate::{
         graph::tests::seed::texts,
         schema::SchemaMap,
-        testing::{core, delivery, graph},
+        testing::{core, delivery, graph, rgd},
     };
 
     fn instance() -> Object {
@@ -156,5 +372,49 @@ mod tests {
             "metadata": {"name": "openmcp-operator-image", "namespace": "ns"}, "status": status});
         let rendered = render_with(&graph, &instance(), &[Object::from_value(recorded).unwrap()]);
         assert!(rendered.iter().all(|rendered| rendered.unresolved.is_empty()), "{rendered:#?}");
+    }
+
+    fn named(spec: Value) -> Object {
+        Object::from_value(json!({"apiVersion": "kro.run/v1alpha1", "kind": "Test", "metadata": {"name": "one", "namespace": "ns"}, "spec": spec}))
+            .unwrap()
+    }
+
+    const CHAIN: &str = "- id: service\n  template:\n    apiVersion: v1\n    kind: Service\n    metadata:\n      name: ${schema.spec.name}\n- id: map\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: map\n    data:\n      host: ${service.spec.clusterIP}\n      url: http://${service.spec.clusterIP}:${string(service.spec.ports[0].port)}\n      name: ${service.metadata.name}\n- id: copy\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: copy\n    data:\n      again: ${service.spec.clusterIP}\n      absent: ${schema.spec.late}\n";
+
+    #[test]
+    fn examples_stand_for_what_is_not_known_and_are_named() {
+        let graph = graph(&rgd("name: string\nlate: string", "", CHAIN), &core());
+        let rendered = render_examples(&graph, &named(json!({"name": "x"})), &[]);
+        let map = &rendered[1];
+        assert_eq!(map.object.at(&["data", "host"]).unwrap(), "example-clusterip");
+        assert_eq!(map.object.at(&["data", "url"]).unwrap(), "http://example-clusterip:1");
+        assert_eq!(map.object.at(&["data", "name"]).unwrap(), "x");
+        let example = |path: &str, stands_for: &[&str]| Example {
+            path: path.to_owned(),
+            stands_for: stands_for.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let (ip, port) = ("service.spec.clusterIP", "service.spec.ports[0].port");
+        assert_eq!(map.examples, [example("data.host", &[ip]), example("data.url", &[ip, port])]);
+        let copy = &rendered[2];
+        assert_eq!(copy.examples, [example("data.again", &[ip])], "an example made for another node is one here too");
+        assert_eq!(copy.unresolved, ["data.absent"], "what the instance lacks never comes, so nothing stands for it");
+        assert!(copy.problems[0].message.contains("spec.late"), "{:?}", copy.problems);
+    }
+
+    #[test]
+    fn recorded_objects_are_found_by_selector() {
+        let resources = "- id: found\n  externalRef:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      selector:\n        matchLabels: {app: x}\n- id: map\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: map\n    data:\n      names: ${found.map(one, one.metadata.name).join(',')}\n";
+        let graph = graph(&rgd("", "", resources), &core());
+        let other = |name: &str, app: &str| {
+            let metadata = json!({"name": name, "namespace": "ns", "labels": {"app": app}});
+            Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).unwrap()
+        };
+        let recorded = [other("a", "x"), other("b", "y"), other("c", "x")];
+        let map = |rendered: Vec<Rendered>| rendered.into_iter().find(|rendered| rendered.node == "map").unwrap();
+        let names = map(render_with(&graph, &named(json!({"name": "x"})), &recorded));
+        assert_eq!(names.object.at(&["data", "names"]).unwrap(), "a,c");
+        let example = map(render_examples(&graph, &named(json!({"name": "x"})), &[]));
+        assert_eq!(example.object.at(&["data", "names"]).unwrap(), "example");
+        assert_eq!(example.examples[0].stands_for, ["found"]);
     }
 }

@@ -13,6 +13,16 @@ pub enum Segment {
     Index(usize),
 }
 
+impl Segment {
+    /// The field's name; `None` for an element.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Field(name) => Some(name),
+            Self::Index(_) => None,
+        }
+    }
+}
+
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {

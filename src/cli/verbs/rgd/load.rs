@@ -1,0 +1,170 @@
+//! From files and folders to compiled definitions.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use plinth_api::{GroupVersionKind, Object};
+use plinth_engine::{
+    Diagnostic,
+    diagnostic::Severity,
+    graph::{self, Compiled, Definition, Missing, Options, compile},
+    schema::{Lookup, SchemaMap, SchemaSource, builtin, crd},
+    yaml,
+};
+
+use crate::{args::Global, exit::Failure, files, load::chain, wire};
+
+/// One definition of one file, and what came of it.
+pub(super) struct Checked {
+    pub(super) file: PathBuf,
+    pub(super) name: String,
+    pub(super) compiled: Result<Compiled, Vec<Diagnostic>>,
+}
+
+impl Checked {
+    /// The graph, where the definition is not refused.
+    pub(super) fn graph(&self) -> Option<&graph::Graph> {
+        self.compiled.as_ref().ok().and_then(Compiled::graph).map(AsRef::as_ref)
+    }
+
+    /// Everything that there is to say about it.
+    pub(super) fn findings(&self) -> &[Diagnostic] {
+        match &self.compiled {
+            Err(findings) => findings,
+            Ok(compiled) => compiled.diagnostics(),
+        }
+    }
+
+    /// Nodes whose kinds are not known.
+    pub(super) fn missing(&self) -> &[Missing] {
+        self.compiled.as_ref().map(Compiled::missing).unwrap_or_default()
+    }
+
+    /// `accepted`, `deferred` or `rejected`.
+    pub(super) fn verdict(&self) -> &'static str {
+        match &self.compiled {
+            Err(_) | Ok(Compiled::Invalid(_)) => "rejected",
+            Ok(Compiled::Deferred { .. }) => "deferred",
+            Ok(Compiled::Active(_)) => "accepted",
+        }
+    }
+
+    /// How many findings are errors.
+    pub(super) fn errors(&self) -> usize {
+        self.findings().iter().filter(|finding| finding.severity == Severity::Error).count()
+    }
+}
+
+/// What a file holds before anything is compiled.
+struct Found {
+    file: PathBuf,
+    name: String,
+    definition: Result<Definition, Vec<Diagnostic>>,
+}
+
+/// All definitions of the files and folders, compiled. They know each other's kinds, in whatever order they come.
+///
+/// Kinds are those of the CRDs in `schemas`; else, where `--kubeconfig` or `--context` names a cluster, what that serves; else
+/// Kubernetes' own. A file that cannot be read is a finding of that file.
+pub(super) async fn definitions(global: &Global, schemas: &[PathBuf], files: &[PathBuf]) -> Result<Vec<Checked>, Failure> {
+    let mut found = Vec::new();
+    for file in files::expand(files).map_err(Failure::refused)? {
+        let is_named = files.contains(&file);
+        found.extend(read(file, is_named));
+    }
+    let known = known_kinds(global, schemas, &found).await?;
+    Ok(all(found, known))
+}
+
+fn read(file: PathBuf, is_named: bool) -> Vec<Found> {
+    let refused = |file: PathBuf, finding: Diagnostic| vec![Found { file, name: String::new(), definition: Err(vec![finding]) }];
+    let text = match files::text(&file) {
+        Ok(text) => text,
+        Err(message) => return refused(file, Diagnostic::error("", message)),
+    };
+    let documents = match yaml::documents_with_duplicates(&text) {
+        Ok(documents) => documents,
+        Err(finding) => return refused(file, finding),
+    };
+    let definitions = documents.iter().filter(|document| document.value["kind"] == plinth_api::rgd::KIND);
+    let found: Vec<Found> = definitions
+        .map(|document| Found {
+            file: file.clone(),
+            name: document.value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            definition: Definition::from_document(document, &text),
+        })
+        .collect();
+    // A folder may hold other things too; a file that was named was meant.
+    if found.is_empty() && is_named {
+        return refused(file, Diagnostic::error("", format!("holds no {}", plinth_api::rgd::KIND)));
+    }
+    found
+}
+
+/// Compiles until no definition gives another one a kind that it lacked.
+fn all(found: Vec<Found>, mut known: SchemaMap) -> Vec<Checked> {
+    let mut checked: Vec<Checked> = Vec::new();
+    let mut definitions = Vec::new();
+    for Found { file, name, definition } in found {
+        match definition {
+            Ok(definition) => {
+                let compiled = compile(&definition, &known, &Options::default());
+                definitions.push((checked.len(), definition));
+                checked.push(Checked { file, name, compiled: Ok(compiled) });
+            }
+            Err(findings) => checked.push(Checked { file, name, compiled: Err(findings) }),
+        }
+    }
+    // Each round gives at least one kind more, and there are no more kinds than definitions.
+    for _ in 0..definitions.len() {
+        let before = known.len();
+        for kind in checked.iter().filter_map(Checked::graph).filter_map(|graph| crd::kinds(&graph.crd).ok()).flatten() {
+            if known.kind(&kind.gvk) == Lookup::NotServed {
+                known.insert(kind);
+            }
+        }
+        if known.len() == before {
+            break;
+        }
+        for (index, definition) in &definitions {
+            if checked[*index].missing().iter().any(|missing| known.kind(&missing.gvk) != Lookup::NotServed) {
+                checked[*index].compiled = Ok(compile(definition, &known, &Options::default()));
+            }
+        }
+    }
+    checked
+}
+
+async fn known_kinds(global: &Global, schemas: &[PathBuf], found: &[Found]) -> Result<SchemaMap, Failure> {
+    let mut known =
+        if global.kubeconfig.is_some() || global.context.is_some() { served(global, found).await? } else { builtin().clone() };
+    for object in objects(schemas)?.iter().filter(|object| object.gvk().is_some_and(|gvk| gvk.kind == CRD)) {
+        let kinds = crd::kinds(object).map_err(|finding| Failure::refused(format!("CRD {}: {finding}", object.name())))?;
+        known.extend(kinds);
+    }
+    Ok(known)
+}
+
+const CRD: &str = "CustomResourceDefinition";
+
+/// What a cluster serves of the kinds that the definitions mention.
+async fn served(global: &Global, found: &[Found]) -> Result<SchemaMap, Failure> {
+    let (host, server) = wire::connect(global).await?;
+    let definitions = found.iter().filter_map(|found| found.definition.as_ref().ok());
+    let kinds: BTreeSet<GroupVersionKind> = definitions.flat_map(|definition| graph::kinds(&definition.spec)).collect();
+    let asked = host.0.catalog().ensure(&kinds).await;
+    asked.map_err(|error| Failure::refused(format!("read the kinds of {server}: {}", chain(&error))))
+}
+
+/// All objects of files and folders; lists, as `kubectl get -o yaml` prints them, are their items.
+pub(super) fn objects(paths: &[PathBuf]) -> Result<Vec<Object>, Failure> {
+    let mut objects = Vec::new();
+    for file in files::expand(paths).map_err(Failure::refused)? {
+        let text = files::text(&file).map_err(Failure::refused)?;
+        let documents = yaml::documents(&text).map_err(|finding| Failure::refused(format!("{}:{finding}", file.display())))?;
+        for document in documents {
+            let items = document.value.get("items").and_then(serde_json::Value::as_array).cloned();
+            objects.extend(items.unwrap_or_else(|| vec![document.value]).into_iter().filter_map(Object::from_value));
+        }
+    }
+    Ok(objects)
+}

@@ -1,0 +1,78 @@
+//! `plinth rgd render`: the children that an instance becomes, as YAML in the order in which they are applied.
+
+use std::path::{Path, PathBuf};
+
+use plinth_api::Object;
+use plinth_engine::{
+    graph::{Graph, Rendered, render_examples},
+    schema::{apply_defaults, validate_object},
+};
+use plinth_run::Outcome;
+
+use super::{
+    check,
+    load::{self, Checked},
+};
+use crate::{exit::Failure, out::Out};
+
+/// Renders the one definition whose kind the instance has. What is not from the instance is told on standard error.
+pub(super) fn run(checked: &[Checked], instance: &Path, observed: &[PathBuf], out: Out) -> Result<Outcome, Failure> {
+    let refused: Vec<&Checked> = checked.iter().filter(|one| one.graph().is_none()).collect();
+    if !refused.is_empty() {
+        refused.iter().for_each(|one| check::complain(one, out));
+        return Ok(Outcome::Failed);
+    }
+    let (graph, instance) = choose(checked, instance)?;
+    let observed = load::objects(observed)?;
+    let rendered = render_examples(graph, &instance, &observed);
+    for one in &rendered {
+        out.data(&document(one)?);
+        tell(graph, one, out);
+    }
+    let skipped = graph.nodes.iter().filter(|node| rendered.iter().all(|one| one.node != node.id));
+    skipped.for_each(|node| out.talk(&format!("left out  {}", node.id)));
+    let failed = rendered.iter().any(|one| !one.problems.is_empty());
+    Ok(if failed { Outcome::Failed } else { Outcome::Done })
+}
+
+/// The instance, and the graph of its kind.
+fn choose<'a>(checked: &'a [Checked], path: &Path) -> Result<(&'a Graph, Object), Failure> {
+    let refuse = |what: String| Failure::refused(format!("--instance {}: {what}", path.display()));
+    let found = load::objects(&[path.to_owned()])?;
+    let graphs: Vec<&Graph> = checked.iter().filter_map(Checked::graph).collect();
+    let pair = |graph: &&'a Graph| {
+        let of_kind = |object: &&Object| object.gvk().as_ref() == Some(&graph.instance.gvk);
+        found.iter().find(of_kind).map(|instance| (*graph, instance.clone()))
+    };
+    let Some((graph, instance)) = graphs.iter().find_map(pair) else {
+        let kinds: Vec<String> = graphs.iter().map(|graph| graph.instance.gvk.to_string()).collect();
+        return Err(refuse(format!("it holds no {}", kinds.join(" or "))));
+    };
+    let mut whole = instance.clone().into_value();
+    apply_defaults(&mut whole, &graph.instance.schema);
+    let whole = Object::from_value(whole).unwrap_or_default();
+    let findings = validate_object(&whole, &graph.instance.schema);
+    if findings.is_empty() {
+        return Ok((graph, instance));
+    }
+    Err(refuse(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")))
+}
+
+fn document(rendered: &Rendered) -> Result<String, Failure> {
+    let yaml = serde_saphyr::to_string(&rendered.object.0)
+        .map_err(|error| Failure::new(Outcome::Internal, format!("write node {} as YAML: {error}", rendered.node)))?;
+    Ok(format!("---\n# node {}\n{}", rendered.node, yaml.trim_end()))
+}
+
+fn tell(graph: &Graph, rendered: &Rendered, out: Out) {
+    let node = &rendered.node;
+    if let Some(missing) = graph.missing.iter().find(|missing| missing.node == *node) {
+        out.talk(&format!("deferred  {node}: {} is not known, so the template is not checked", missing.gvk));
+    }
+    for example in &rendered.examples {
+        out.talk(&format!("example   {node} {}: stands for {}", example.path, example.stands_for.join(", ")));
+    }
+    for problem in &rendered.problems {
+        out.error(&format!("error     {node} {problem}"));
+    }
+}
