@@ -146,6 +146,22 @@ impl Process {
         self.shell.try_wait().ok().flatten().and_then(|status| status.code())
     }
 
+    /// The program's own process id; `None` once it has ended.
+    pub fn pid(&self) -> Option<u32> {
+        let is_child = |pid: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // Behind the name in brackets: state, then the parent.
+            let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+            parent == Some(self.shell.id())
+        };
+        let runs_program = |pid: &u32| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).next() == Some(self.program.as_bytes())
+        };
+        let all = std::fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        all.filter(is_child).find(runs_program)
+    }
+
     fn not_ready(&self, what: &str) -> StartError {
         StartError::NotReady { program: self.program.clone(), what: what.to_owned(), log: tail(&self.log) }
     }

@@ -1,0 +1,115 @@
+//! The same instances of kro's corpus by kro and by our loop, each on its own API server: same children, same status.
+
+mod case;
+mod compare;
+mod record;
+
+use std::{path::PathBuf, time::Duration};
+
+use futures::future;
+use kube::Client;
+use plinth_support::{ApiServer, Identity, Scenario, StandIn, scenario};
+use serde_json::{Map, Value, json};
+
+pub use case::Case;
+pub use record::Recorded;
+
+use crate::{
+    Result, objects,
+    peers::{Peer, Running, objects_below},
+};
+
+/// Cases that end differently on purpose: part of the file's name, and why.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("vpc-lattice__rg-webapp.json", INPUT),
+    ("tenant-application-rgd.json", INPUT),
+    ("30-rgd-chaining.md-2.json", INPUT),
+    ("00-overview.md-0.json", INPUT),
+    ("web-app-ingress.md-0.json", INPUT),
+    ("cel-functions__rg.json", UID),
+    ("cel-random-namespaced-function__rgd.json", UID),
+];
+const INPUT: &str = "an input that the instance does not set is an error here, for kro it is waited for without end";
+const UID: &str = "a value is seeded with the instance's UID, which no two servers give alike";
+
+/// Runs the cases whose name has `filter` in it and prints what came of them. Whether every difference is an exception.
+pub async fn run(data: PathBuf, filter: &str, out: &mut (dyn FnMut(&str) + Send)) -> Result<bool> {
+    let cases = Case::read_all(&data, filter)?;
+    let stages = future::try_join(Stage::start(Peer::Kro, &data), Stage::start(Peer::Plinth, &data)).await?;
+    let (mut same, mut excepted) = (0, Vec::new());
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let (kro, ours) = future::try_join(stages.0.record(case), stages.1.record(case)).await?;
+        match compare::difference(&ours, &kro) {
+            None => same += 1,
+            Some(what) => match EXCEPTIONS.iter().find(|(part, _)| case.name.contains(part)) {
+                Some((_, why)) => excepted.push(format!("  exception {}: {why}\n    {what}", case.name)),
+                None => wrong.push(format!("  {}: {what}", case.name)),
+            },
+        }
+    }
+    out(&format!("SHOW 03 live {same}/{}", cases.len()));
+    excepted.iter().chain(&wrong).for_each(|line| out(line));
+    Ok(wrong.is_empty())
+}
+
+/// One controller on its own server.
+pub(crate) struct Stage {
+    pub(crate) client: Client,
+    pub(crate) running: Running,
+    // Last, so that nobody loses their server while they still run.
+    _stand_in: StandIn,
+    _server: ApiServer,
+}
+
+impl Stage {
+    async fn start(peer: Peer, data: &std::path::Path) -> Result<Self> {
+        let server = tokio::task::spawn_blocking(ApiServer::start).await??;
+        let client = server.client(Identity::Cluster).await;
+        let mut crds = peer.crds()?;
+        crds.extend(objects_below(&data.join("cases/test/integration/crds"))?);
+        crds.retain(|crd| crd.gvk().is_some_and(|gvk| gvk.kind == "CustomResourceDefinition"));
+        objects::install(&client, &crds).await?;
+        for object in world() {
+            let api = objects::api(&client, &object.0, object.1.namespace());
+            objects::create(&api, &object.1).await?;
+        }
+        let stand_in = StandIn::start(client.clone(), others());
+        let running = Running::start(peer, &server)?;
+        Ok(Self { client, running, _stand_in: stand_in, _server: server })
+    }
+}
+
+/// What is there before anything else.
+fn world() -> Vec<(kube::api::ApiResource, plinth_api::Object)> {
+    let object = |value: Value| plinth_api::Object::from_value(value).expect("it has a type and a name");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case::NAMESPACE}});
+    let demo = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "demo", "namespace": "default"},
+        "data": {"ECHO_VALUE": "Hello"}});
+    vec![
+        (objects::kind("", "v1", "Namespace", "namespaces"), object(namespace)),
+        (objects::kind("", "v1", "ConfigMap", "configmaps"), object(demo)),
+    ]
+}
+
+/// What other controllers would do: the same on both servers.
+fn others() -> Scenario {
+    let rule = |api_version: &str, kind: &str, available: bool, status: Value| scenario::Rule {
+        when: scenario::Trigger {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: None,
+            state: scenario::TriggerState::Exists,
+        },
+        after: Duration::ZERO,
+        available,
+        status: status.as_object().cloned().unwrap_or_else(Map::new),
+        register: Vec::new(),
+    };
+    let rules = vec![
+        rule("apps/v1", "Deployment", true, json!({})),
+        rule("apps/v1", "StatefulSet", true, json!({})),
+        rule("v1", "Pod", false, json!({"phase": "Running"})),
+    ];
+    Scenario { rules }
+}
