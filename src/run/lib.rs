@@ -9,7 +9,10 @@
 pub mod duration;
 pub mod event;
 pub mod feed;
+pub mod filter;
 pub mod health;
+pub mod history;
+pub mod inspect;
 pub mod journal;
 pub mod log;
 pub mod memory;
@@ -22,7 +25,9 @@ pub mod subject;
 
 pub use event::{Cause, CheckVerdict, Event, EventKind, LongWait, SkipReason, Verb};
 pub use feed::Feed;
+pub use filter::Filter;
 pub use health::Health;
+pub use history::History;
 pub use log::Log;
 pub use outcome::Outcome;
 pub use plan::{Action, Change, Deferred, Plan, Stage};
