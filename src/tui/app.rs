@@ -11,7 +11,6 @@ use std::{
 
 use crossterm::event::{self, Event as Input};
 use jiff::Timestamp;
-use plinth_run::Event;
 
 use crate::{
     effect::Effect,
@@ -30,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Blocks its thread. Ends with an error where the terminal cannot be used.
 pub fn run(
     mut model: Model,
-    events: &Receiver<Event>,
+    messages: &Receiver<Message>,
     close: &AtomicBool,
     clock: impl Fn() -> Timestamp,
     mut perform: impl FnMut(Effect),
@@ -47,7 +46,7 @@ pub fn run(
             guard.screen.draw(|frame| view::draw(&model, frame))?;
             drawn_at = Some(now.as_second());
         }
-        let (mut effects, mut happened) = drain(&mut model, events);
+        let (mut effects, mut happened) = drain(&mut model, messages);
         if event::poll(PATIENCE)? {
             effects.extend(input(&mut model, &event::read()?));
             happened = true;
@@ -56,10 +55,11 @@ pub fn run(
             drawn_at = None;
         }
         for effect in effects {
-            if effect == Effect::Quit {
-                return Ok(model);
+            match effect {
+                Effect::Quit => return Ok(model),
+                Effect::Copy(text) => terminal::copy(&text)?,
+                effect => perform(effect),
             }
-            perform(effect);
         }
     }
     Ok(model)
@@ -67,12 +67,12 @@ pub fn run(
 
 /// Takes what the run said since the last look, and whether there was anything. A run that has gone away has already said how
 /// it ended.
-fn drain(model: &mut Model, events: &Receiver<Event>) -> (Vec<Effect>, bool) {
+fn drain(model: &mut Model, messages: &Receiver<Message>) -> (Vec<Effect>, bool) {
     let mut effects = Vec::new();
     let mut happened = false;
     loop {
-        match events.try_recv() {
-            Ok(event) => effects.extend(update(model, Message::Run(Box::new(event)))),
+        match messages.try_recv() {
+            Ok(message) => effects.extend(update(model, message)),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => return (effects, happened),
         }
         happened = true;

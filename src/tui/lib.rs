@@ -5,15 +5,19 @@
 
 pub mod app;
 pub mod command;
+pub mod detail;
 pub mod effect;
+pub mod log;
 pub mod message;
 pub mod model;
 pub mod rows;
 pub mod terminal;
 pub mod theme;
+pub mod trail;
 pub mod update;
 pub mod view;
+pub mod why;
 
-pub use effect::Effect;
-pub use message::Message;
+pub use effect::{Ask, Effect, What};
+pub use message::{Answer, ClusterEvent, Fetched, Message};
 pub use model::Model;

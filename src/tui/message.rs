@@ -1,13 +1,22 @@
 //! Everything that can happen to the terminal. Time is a message too.
 
 use jiff::Timestamp;
-use plinth_run::Event;
+use plinth_api::{Object, ObjectKey};
+use plinth_run::{Event, History};
+
+use crate::effect::Ask;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// The run said something.
     Run(Box<Event>),
+    /// How long things took in earlier runs.
+    History(Box<History>),
+    /// What [`crate::Effect::Fetch`] asked for.
+    Fetched(Box<Fetched>),
+    /// Something that the person should read, in the place of the footer until the next key.
+    Notice(String),
     /// A key.
     Key(Key),
     /// The terminal has another size, in cells.
@@ -19,6 +28,51 @@ pub enum Message {
     },
     /// It is now this late.
     Tick(Timestamp),
+}
+
+/// The answer to a question about an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fetched {
+    /// The question.
+    pub ask: Ask,
+    /// What was found, or why it was not.
+    pub answer: Result<Answer, String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The object, and how it is wanted where that is known. Secrets need not be masked: the model does it.
+    Object {
+        /// As the server has it; `None` where it does not exist.
+        live: Option<Object>,
+        /// As the run applied it.
+        desired: Option<Object>,
+    },
+    /// The server's own events about it, in any order.
+    Events(Vec<ClusterEvent>),
+    /// The last lines of a pod, oldest first.
+    Logs {
+        /// Pod and container.
+        of: String,
+        /// The lines.
+        lines: Vec<String>,
+    },
+}
+
+/// An event object of an API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterEvent {
+    /// When it was seen last.
+    pub at: Timestamp,
+    /// What it is about.
+    pub key: ObjectKey,
+    /// Whether it is a warning.
+    pub warning: bool,
+    /// One word in UpperCamelCase.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
 }
 
 /// A key as the command table names it.
@@ -40,6 +94,8 @@ pub enum Key {
     Enter,
     /// Escape.
     Esc,
+    /// Backspace.
+    Backspace,
     /// Tab.
     Tab,
     /// Shift and tab.
@@ -67,6 +123,7 @@ impl Key {
             Self::Right => "→".to_owned(),
             Self::Enter => "⏎".to_owned(),
             Self::Esc => "esc".to_owned(),
+            Self::Backspace => "backspace".to_owned(),
             Self::Tab => "tab".to_owned(),
             Self::BackTab => "S-tab".to_owned(),
             Self::PageUp => "pgup".to_owned(),

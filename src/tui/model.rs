@@ -3,48 +3,96 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use plinth_api::ObjectKey;
-use plinth_run::RunState;
+use plinth_run::{Filter, History, RunState};
 
 use crate::{
-    rows::{Row, plan_rows, tree_rows},
+    detail::Detail,
+    log::Log,
+    rows::{Folds, Narrow, Row, check_rows, event_rows, plan_rows, timeline_rows, tree_rows},
     theme::Theme,
+    trail::Trail,
+    view,
 };
 
-/// The state. `run` changes by folding events only; `ui` by keys, size and time.
+/// The state. `run` and `log` change by events only; `ui` by keys, size and time.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The run, as every other presenter sees it.
     pub run: RunState,
+    /// What happened.
+    pub log: Log,
+    /// How long things took in earlier runs.
+    pub history: History,
     /// What the person looks at.
     pub ui: Ui,
-    /// Rows of the current view; rebuilt by `update` whenever what they are made of has changed.
+    /// Rows of the current view; rebuilt by `update` before anything looks at them.
     pub rows: Vec<Row>,
+    /// Something changed that the rows are made of.
+    pub stale: bool,
 }
 
 /// What the person looks at.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that a person turns, none of which depends on another")]
 pub struct Ui {
+    /// Whose run it is.
+    pub mode: Mode,
+    /// The cluster, as the person calls it; empty where it is not known.
+    pub place: String,
     /// The view.
     pub view: View,
+    /// Views that were shown before.
+    pub trail: Trail,
     /// Selected row; below the number of rows, or 0 where there are none.
     pub cursor: usize,
     /// First visible row.
     pub top: usize,
-    /// Subtrees that are folded away.
-    pub collapsed: BTreeSet<ObjectKey>,
+    /// What is folded away.
+    pub folds: Folds,
     /// Rows that are ready are left out.
     pub unhealthy_only: bool,
+    /// Only this plane.
+    pub plane: Option<String>,
+    /// The filter.
+    pub filter: Filter,
+    /// The filter as it was typed.
+    pub filter_text: String,
+    /// Terms of it that find nothing.
+    pub inactive: Vec<String>,
     /// The strip with the explanation is open.
     pub why: bool,
+    /// An object that is open.
+    pub detail: Option<Detail>,
+    /// Keys move in the detail, not in the rows.
+    pub in_detail: bool,
+    /// Rows stand still, whatever happens.
+    pub frozen: bool,
     /// Something lies over the view.
     pub overlay: Option<Overlay>,
+    /// What is being typed.
+    pub input: String,
+    /// What is wrong with it.
+    pub input_error: Option<String>,
+    /// The chosen offer of the palette, or the first visible line of the help.
+    pub choice: usize,
+    /// Something to read in the place of the footer.
+    pub notice: Option<String>,
     /// Columns and rows of the terminal.
     pub size: (u16, u16),
     /// The time, as of the last tick.
     pub now: Timestamp,
     /// Colours by role.
     pub theme: Theme,
+}
+
+/// Whose run it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// This process does it: leaving would interrupt it.
+    #[default]
+    Own,
+    /// It goes on elsewhere, or is long over: looking only.
+    Watch,
 }
 
 /// The views, in the order of their number keys.
@@ -54,14 +102,23 @@ pub enum View {
     Plan,
     /// Objects below each other.
     Tree,
+    /// Stages in time.
+    Timeline,
+    /// What happened.
+    Events,
     /// Preflight checks.
     Checks,
 }
 
 impl View {
     /// All views with key and title.
-    pub const ALL: [(Self, char, &'static str); 3] =
-        [(Self::Plan, '1', "PLAN"), (Self::Tree, '2', "TREE"), (Self::Checks, '3', "CHECKS")];
+    pub const ALL: [(Self, char, &'static str); 5] = [
+        (Self::Plan, '1', "PLAN"),
+        (Self::Tree, '2', "TREE"),
+        (Self::Timeline, '3', "TIMELINE"),
+        (Self::Events, '4', "EVENTS"),
+        (Self::Checks, '5', "CHECKS"),
+    ];
 }
 
 /// What lies over a view.
@@ -73,6 +130,10 @@ pub enum Overlay {
     Quit,
     /// All keys.
     Help,
+    /// Commands by name.
+    Palette,
+    /// What is to be shown.
+    Filter,
 }
 
 /// Where a run is.
@@ -92,25 +153,48 @@ impl Model {
     /// A terminal before the first event.
     pub fn new(theme: Theme, now: Timestamp) -> Self {
         let ui = Ui {
+            mode: Mode::Own,
+            place: String::new(),
             view: View::Plan,
+            trail: Trail::default(),
             cursor: 0,
             top: 0,
-            collapsed: BTreeSet::new(),
+            folds: Folds::default(),
             unhealthy_only: false,
+            plane: None,
+            filter: Filter::default(),
+            filter_text: String::new(),
+            inactive: Vec::new(),
             why: true,
+            detail: None,
+            in_detail: false,
+            frozen: false,
             overlay: None,
+            input: String::new(),
+            input_error: None,
+            choice: 0,
+            notice: None,
             size: (80, 24),
             now,
             theme,
         };
-        Self { run: RunState::default(), ui, rows: Vec::new() }
+        Self { run: RunState::default(), log: Log::default(), history: History::default(), ui, rows: Vec::new(), stale: false }
+    }
+
+    /// A terminal that only looks, at the tree first.
+    #[must_use]
+    pub fn watching(mut self, place: impl Into<String>) -> Self {
+        self.ui.mode = Mode::Watch;
+        self.ui.place = place.into();
+        self.ui.view = View::Tree;
+        self
     }
 
     /// Where the run is.
     pub fn phase(&self) -> Phase {
         if self.run.finished.is_some() {
             Phase::Finished
-        } else if self.run.approved.is_some() {
+        } else if self.run.approved.is_some() || self.ui.mode == Mode::Watch && self.run.run.is_some() {
             Phase::Running
         } else if self.run.plan.is_some() {
             Phase::Review
@@ -124,22 +208,47 @@ impl Model {
         self.rows.get(self.ui.cursor)
     }
 
-    /// Rebuilds the rows and keeps the selection on the same object where it is still there.
+    /// The planes that the run has objects on.
+    pub fn planes(&self) -> BTreeSet<&str> {
+        self.run.subjects.keys().map(|key| key.cluster.0.as_str()).collect()
+    }
+
+    /// Rebuilds the rows and keeps the selection on the same thing where it is still there.
     pub fn rebuild(&mut self) {
-        let selected = self.selected().and_then(|row| row.key.clone());
-        self.rows = match self.ui.view {
+        self.stale = false;
+        let at_end = self.ui.cursor + 1 >= self.rows.len();
+        let selected = self.selected().cloned();
+        self.ui.folds.flat = !self.ui.filter.is_empty();
+        let rows = match self.ui.view {
             View::Plan => plan_rows(&self.run),
-            View::Tree => tree_rows(&self.run, &self.ui.collapsed, self.ui.unhealthy_only),
-            View::Checks => crate::rows::check_rows(&self.run),
+            View::Tree => tree_rows(&self.run, &self.ui.folds),
+            View::Timeline => timeline_rows(&self.run, &self.history, self.ui.now),
+            View::Events => event_rows(&self.log),
+            View::Checks => check_rows(&self.run),
         };
-        let same = selected.and_then(|key| self.rows.iter().position(|row| row.key.as_ref() == Some(&key)));
-        self.ui.cursor = same.unwrap_or(self.ui.cursor).min(self.rows.len().saturating_sub(1));
+        let ui = &mut self.ui;
+        let narrow = Narrow { filter: &ui.filter, plane: ui.plane.as_deref(), unhealthy_only: ui.unhealthy_only };
+        ui.inactive = narrow.inactive(&rows);
+        self.rows = narrow.apply(rows);
+        let follows = ui.view == View::Events && at_end;
+        let same = selected.filter(|_| !follows).and_then(|row| self.rows.iter().position(|other| row.is_same(other)));
+        let fallback = if follows { usize::MAX } else { ui.cursor };
+        ui.cursor = same.unwrap_or(fallback).min(self.rows.len().saturating_sub(1));
         self.scroll();
+        self.refresh_detail();
+    }
+
+    /// Makes the open object's lines anew.
+    pub fn refresh_detail(&mut self) {
+        let height = usize::from(view::detail_height(self));
+        if let Some(detail) = &mut self.ui.detail {
+            detail.refresh(&self.run, self.ui.now, height);
+        }
     }
 
     /// Keeps the selected row inside the window.
     pub fn scroll(&mut self) {
-        let height = usize::from(crate::view::body_height(self)).max(1);
+        let height = usize::from(view::body_height(self)).max(1);
         if self.ui.cursor < self.ui.top {
             self.ui.top = self.ui.cursor;
         } else if self.ui.cursor >= self.ui.top + height {

@@ -2,7 +2,11 @@
 
 use std::io;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::{
+    clipboard::CopyToClipboard,
+    event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
+    execute,
+};
 use ratatui::DefaultTerminal;
 
 use crate::message::Key;
@@ -26,6 +30,11 @@ impl Drop for Guard {
     }
 }
 
+/// Puts text on the clipboard of the person's own terminal, by OSC 52: it works over SSH too.
+pub(crate) fn copy(text: &str) -> io::Result<()> {
+    execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text))
+}
+
 /// Whether a full-screen view can be drawn: what `TERM` says (crossterm does not honour `dumb`).
 pub fn is_capable(term: Option<&str>) -> bool {
     !matches!(term, None | Some("" | "dumb"))
@@ -46,6 +55,7 @@ pub fn key(event: KeyEvent) -> Option<Key> {
         KeyCode::Right => Key::Right,
         KeyCode::Enter => Key::Enter,
         KeyCode::Esc => Key::Esc,
+        KeyCode::Backspace => Key::Backspace,
         KeyCode::Tab => Key::Tab,
         KeyCode::BackTab => Key::BackTab,
         KeyCode::PageUp => Key::PageUp,

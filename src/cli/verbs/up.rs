@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner};
 use plinth_manager::Shutdown;
 use plinth_run::{Event, Outcome, Sink};
-use plinth_tui::{Effect, Model, app, terminal, theme::Theme};
+use plinth_tui::{Effect, Message, Model, app, terminal, theme::Theme};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -62,10 +62,10 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
         session.tell(outcome, out);
         return Ok(outcome);
     }
-    let (sender, events) = mpsc::channel();
+    let (sender, messages) = mpsc::channel();
     let session =
         Session::open(host, journal, vec![Arc::new(Forward(sender))], &loaded.settings.platform, load::options(&args.source))?;
-    review(&loaded, &session, events, theme(global), out).await
+    review(&loaded, &session, messages, theme(global), out).await
 }
 
 async fn bring_up(
@@ -90,7 +90,7 @@ async fn bring_up(
 async fn review(
     loaded: &Loaded,
     session: &Session,
-    events: mpsc::Receiver<Event>,
+    messages: mpsc::Receiver<Message>,
     theme: Theme,
     out: Out,
 ) -> Result<Outcome, Failure> {
@@ -107,9 +107,9 @@ async fn review(
                 let _nobody = answer.take().map(|answer| answer.send(effect == Effect::Approve));
             }
             Effect::Interrupt => interrupt.cancel(),
-            Effect::Quit => {}
+            Effect::Fetch(_) | Effect::Refresh | Effect::Copy(_) | Effect::Quit => {}
         };
-        app::run(Model::new(theme, Timestamp::now()), &events, &closing, Timestamp::now, perform)
+        app::run(Model::new(theme, Timestamp::now()), &messages, &closing, Timestamp::now, perform)
     });
     let outcome = bring_up(loaded, session, &ask, stop).await?;
     let signals =
@@ -133,11 +133,11 @@ async fn review(
 }
 
 /// Passes events to the terminal's thread. A terminal that is gone takes none.
-struct Forward(mpsc::Sender<Event>);
+struct Forward(mpsc::Sender<Message>);
 
 impl Sink for Forward {
     fn take(&self, event: &Event) {
-        let _gone = self.0.send(event.clone());
+        let _gone = self.0.send(Message::Run(Box::new(event.clone())));
     }
 }
 

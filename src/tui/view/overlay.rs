@@ -8,31 +8,61 @@ use ratatui::{
     widgets::{Block, Clear, Paragraph, Wrap},
 };
 
+use super::text::fit;
 use crate::{
-    command::{self, TABLE},
+    command::{self, Context, Entry, TABLE},
     model::{Model, Overlay},
     theme::Role,
+    why::clean,
 };
+
+/// Columns of a box, its border included.
+const WIDTH: u16 = 64;
 
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let Some(overlay) = model.ui.overlay else { return };
     let (title, lines) = match overlay {
-        Overlay::Question => (" apply this plan? ", question(model)),
-        Overlay::Quit => (" the run goes on ", vec!["Interrupt it and leave? It can be resumed.".to_owned()]),
-        Overlay::Help => (" keys ", Vec::new()),
+        Overlay::Question => (" apply this plan? ", [question(model), keys(Context::Question)].concat()),
+        Overlay::Quit => {
+            let ask = vec!["Interrupt it and leave? It can be resumed.".to_owned()];
+            (" the run goes on ", [ask, keys(Context::Quit)].concat())
+        }
+        Overlay::Help => (" keys ", keys(Context::View)),
+        Overlay::Palette => (" command ", palette(model, usize::from(area.height.saturating_sub(3)))),
+        // The filter is typed in the footer: the rows that it leaves have to be seen.
+        Overlay::Filter => return,
     };
-    let context = command::context(model);
-    let wanted = if overlay == Overlay::Help { command::Context::View } else { context };
-    let keys = TABLE.iter().filter(|entry| entry.context == wanted).map(|entry| {
-        let keys: Vec<String> = entry.keys.iter().map(|key| key.label()).collect();
-        format!("{:<14} {}", keys.join(" "), entry.title)
-    });
-    let lines: Vec<Line<'_>> = lines.into_iter().chain(keys).map(Line::from).collect();
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let [area] = Layout::horizontal([Constraint::Max(64)]).flex(Flex::Center).areas(area);
+    let skip = if overlay == Overlay::Help { usize::from(height.saturating_sub(area.height)).min(model.ui.choice) } else { 0 };
+    let lines: Vec<Line<'_>> = lines.into_iter().skip(skip).map(|line| Line::from(clean(&line))).collect();
+    let [area] = Layout::horizontal([Constraint::Max(WIDTH)]).flex(Flex::Center).areas(area);
     let [area] = Layout::vertical([Constraint::Max(height)]).flex(Flex::Center).areas(area);
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(title)).wrap(Wrap { trim: false }), area);
+}
+
+fn keys(context: Context) -> Vec<String> {
+    TABLE.iter().filter(|entry| entry.context == context).map(|entry| format!("{:<17} {}", labels(entry), entry.title)).collect()
+}
+
+fn labels(entry: &Entry) -> String {
+    entry.keys.iter().map(|key| key.label()).collect::<Vec<_>>().join(" ")
+}
+
+/// What was typed, and the commands that it may mean with their keys: whoever uses it learns them.
+fn palette(model: &Model, height: usize) -> Vec<String> {
+    let ui = &model.ui;
+    let offers = command::offers(&ui.input);
+    let choice = ui.choice.min(offers.len().saturating_sub(1));
+    let window = height.saturating_sub(1).max(1);
+    let top = (choice + 1).saturating_sub(window);
+    let line = |(index, entry): (usize, &&Entry)| {
+        let mark = if index == choice { '>' } else { ' ' };
+        format!("{mark} {} {}", fit(entry.title, 38), labels(entry))
+    };
+    let error = ui.input_error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
+    let typed = format!(":{}_{error}", ui.input);
+    std::iter::once(typed).chain(offers.iter().enumerate().skip(top).take(window).map(line)).collect()
 }
 
 /// The question repeats platform, cluster and counts, so that it can be answered without looking elsewhere.
@@ -54,8 +84,20 @@ fn question(model: &Model) -> Vec<String> {
 }
 
 pub(super) fn draw_footer(model: &Model, frame: &mut Frame<'_>, area: Rect) {
-    let context = command::context(model);
-    let shown = TABLE.iter().filter(|entry| entry.footer && entry.context == context);
-    let text = shown.map(|entry| format!(" {} {} ", entry.keys[0].label(), entry.title)).collect::<Vec<_>>().concat();
-    frame.render_widget(Paragraph::new(Span::styled(text, model.ui.theme.style(Role::Dim))), area);
+    let theme = model.ui.theme;
+    let span = match (&model.ui.notice, model.ui.overlay) {
+        (Some(notice), _) => Span::styled(format!(" {}", clean(notice)), theme.style(Role::Heading)),
+        (None, Some(Overlay::Filter)) => {
+            let error = model.ui.input_error.as_ref().map(|error| format!("  {error}"));
+            let help = error.unwrap_or_else(|| "  kind: plane: ns: state: reason:  ! not".to_owned());
+            Span::styled(clean(&format!(" /{}_{help}", model.ui.input)), theme.style(Role::Heading))
+        }
+        (None, _) => {
+            let context = command::context(model);
+            let shown = TABLE.iter().filter(|entry| entry.footer && entry.context == context);
+            let text: Vec<String> = shown.map(|entry| format!(" {} {} ", entry.keys[0].label(), entry.title)).collect();
+            Span::styled(text.concat(), theme.style(Role::Dim))
+        }
+    };
+    frame.render_widget(Paragraph::new(span), area);
 }

@@ -1,0 +1,70 @@
+//! The table itself. Nothing in it deletes.
+
+use super::{Command, Context, Entry};
+use crate::message::Key;
+
+const fn entry(context: Context, command: Command, keys: &'static [Key], title: &'static str, footer: bool) -> Entry {
+    Entry { command, keys, context, title, footer }
+}
+
+/// Every command with its keys, where they count, and what it does.
+pub const TABLE: &[Entry] = &[
+    entry(Context::Question, Command::Approve, &[Key::Char('y')], "apply the plan", true),
+    entry(
+        Context::Question,
+        Command::Decline,
+        &[Key::Char('n'), Key::Char('q'), Key::Ctrl('c')],
+        "write nothing and leave",
+        true,
+    ),
+    entry(Context::Question, Command::Back, &[Key::Esc], "look at the plan first", true),
+    entry(Context::Quit, Command::Interrupt, &[Key::Char('y'), Key::Ctrl('c')], "interrupt the run (it can be resumed)", true),
+    entry(Context::Quit, Command::Back, &[Key::Char('n'), Key::Esc], "stay", true),
+    entry(Context::Help, Command::Back, &[Key::Esc, Key::Char('?'), Key::Char('q')], "close", true),
+    entry(Context::Help, Command::Down, &[Key::Down, Key::Char('j')], "down", true),
+    entry(Context::Help, Command::Up, &[Key::Up, Key::Char('k')], "up", true),
+    entry(Context::Input, Command::Accept, &[Key::Enter], "take it", true),
+    entry(Context::Input, Command::Back, &[Key::Esc, Key::Ctrl('c')], "leave it", true),
+    entry(Context::Input, Command::Down, &[Key::Down, Key::Tab], "down", false),
+    entry(Context::Input, Command::Up, &[Key::Up, Key::BackTab], "up", false),
+    entry(Context::Input, Command::Erase, &[Key::Backspace], "take back a character", false),
+    entry(Context::Input, Command::EraseAll, &[Key::Ctrl('u')], "take back everything", false),
+    entry(Context::View, Command::Down, &[Key::Down, Key::Char('j')], "down", true),
+    entry(Context::View, Command::Up, &[Key::Up, Key::Char('k')], "up", true),
+    entry(Context::View, Command::Open, &[Key::Enter], "open", true),
+    entry(Context::View, Command::Expand, &[Key::Right, Key::Char('l')], "unfold", false),
+    entry(Context::View, Command::Collapse, &[Key::Left, Key::Char('h')], "fold", false),
+    entry(Context::View, Command::PageDown, &[Key::PageDown, Key::Ctrl('f'), Key::Ctrl('d')], "page down", false),
+    entry(Context::View, Command::PageUp, &[Key::PageUp, Key::Ctrl('b'), Key::Ctrl('u')], "page up", false),
+    entry(Context::View, Command::First, &[Key::Char('g'), Key::Home], "first row", false),
+    entry(Context::View, Command::Last, &[Key::Char('G'), Key::End], "last row", false),
+    entry(Context::View, Command::View('1'), &[Key::Char('1')], "plan", false),
+    entry(Context::View, Command::View('2'), &[Key::Char('2')], "tree", false),
+    entry(Context::View, Command::View('3'), &[Key::Char('3')], "timeline", false),
+    entry(Context::View, Command::View('4'), &[Key::Char('4')], "events", false),
+    entry(Context::View, Command::View('5'), &[Key::Char('5')], "checks", false),
+    entry(Context::View, Command::NextPane, &[Key::Tab], "next pane", false),
+    entry(Context::View, Command::PreviousPane, &[Key::BackTab], "previous pane", false),
+    entry(Context::View, Command::NextView, &[Key::Char('v')], "next view", false),
+    entry(Context::View, Command::Why, &[Key::Char('w')], "why not ready", true),
+    entry(Context::View, Command::Filter, &[Key::Char('/')], "filter", true),
+    entry(Context::View, Command::NextMatch, &[Key::Char('n')], "next match", false),
+    entry(Context::View, Command::PreviousMatch, &[Key::Char('N')], "previous match", false),
+    entry(Context::View, Command::Unhealthy, &[Key::Char('u')], "only what is not ready", false),
+    entry(Context::View, Command::Plane, &[Key::Char('P')], "next plane", false),
+    entry(Context::View, Command::Yaml, &[Key::Char('y')], "YAML of the object", false),
+    entry(Context::View, Command::Describe, &[Key::Char('d')], "describe the object", false),
+    entry(Context::View, Command::Diff, &[Key::Char('=')], "compare with what is wanted", false),
+    entry(Context::View, Command::ObjectEvents, &[Key::Char('e')], "events of the object", false),
+    entry(Context::View, Command::Logs, &[Key::Char('L')], "logs of the object's worst pod", false),
+    entry(Context::View, Command::Follow, &[Key::Char('f')], "follow or freeze", false),
+    entry(Context::View, Command::Copy, &[Key::Char('c')], "copy the object's name", false),
+    entry(Context::View, Command::LastView, &[Key::Char('-')], "last view", false),
+    entry(Context::View, Command::HistoryBack, &[Key::Char('[')], "back in history", false),
+    entry(Context::View, Command::HistoryForward, &[Key::Char(']')], "forward in history", false),
+    entry(Context::View, Command::Refresh, &[Key::Ctrl('r')], "read everything anew", false),
+    entry(Context::View, Command::Palette, &[Key::Char(':')], "command", true),
+    entry(Context::View, Command::Back, &[Key::Esc], "back, never out", false),
+    entry(Context::View, Command::Help, &[Key::Char('?')], "keys", true),
+    entry(Context::View, Command::Quit, &[Key::Char('q'), Key::Ctrl('c')], "quit", true),
+];

@@ -1,0 +1,8 @@
+//! Screens of a recorded run at the sizes people have, scripts of keys, and every size and order of messages without a panic.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod golden;
+mod page;
+mod random;
+mod sample;
+mod scripts;

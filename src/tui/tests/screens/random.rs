@@ -1,0 +1,58 @@
+//! Any size and any order of messages.
+
+use plinth_tui::{Ask, Fetched, Message, Model, What, message::Key, theme::Theme, update::update};
+use proptest::prelude::*;
+
+use crate::sample::{at, events, key, screen};
+
+fn any_key() -> impl Strategy<Value = Key> {
+    prop_oneof![
+        proptest::char::range(' ', '~').prop_map(Key::Char),
+        proptest::char::range('a', 'z').prop_map(Key::Ctrl),
+        proptest::sample::select(vec![
+            Key::Up,
+            Key::Down,
+            Key::Left,
+            Key::Right,
+            Key::Enter,
+            Key::Esc,
+            Key::Backspace,
+            Key::Tab,
+            Key::BackTab,
+            Key::PageUp,
+            Key::PageDown,
+            Key::Home,
+            Key::End,
+        ]),
+    ]
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let ask = Ask { key: key("Platform", "sample"), what: What::Object };
+    prop_oneof![
+        4 => any_key().prop_map(Message::Key),
+        4 => proptest::sample::select(events()),
+        1 => (1u16..=250, 1u16..=80).prop_map(|(width, height)| Message::Resize { width, height }),
+        1 => (0i64..1000).prop_map(|seconds| Message::Tick(at(seconds))),
+        1 => ".{0,20}".prop_map(move |why| Message::Fetched(Box::new(Fetched { ask: ask.clone(), answer: Err(why) }))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn show_06_random(messages in proptest::collection::vec(any_message(), 0..60), size in (1u16..=250, 1u16..=80)) {
+        let mut model = Model::new(Theme::Dark, at(0));
+        update(&mut model, Message::Resize { width: size.0, height: size.1 });
+        for (index, message) in messages.into_iter().enumerate() {
+            update(&mut model, message);
+            prop_assert!(model.ui.cursor < model.rows.len().max(1));
+            prop_assert!(model.ui.top <= model.ui.cursor);
+            // Drawing is what takes long; every state is reached, and every fourth is drawn.
+            if index % 4 == 0 {
+                screen(&model);
+            }
+        }
+        screen(&model);
+    }
+}

@@ -1,0 +1,219 @@
+//! Scripts of keys.
+
+use plinth_tui::{
+    Effect, Message, Model, What,
+    message::Key,
+    model::{Overlay, View},
+    update::update,
+};
+
+use crate::sample::{REVIEW, RUNNING, key, model, screen};
+
+fn press(model: &mut Model, keys: &str) -> Vec<Effect> {
+    keys.chars().flat_map(|letter| update(model, Message::Key(Key::Char(letter)))).collect()
+}
+
+fn special(model: &mut Model, key: Key) -> Vec<Effect> {
+    update(model, Message::Key(key))
+}
+
+fn titles(model: &Model) -> Vec<&str> {
+    model.rows.iter().map(|row| row.title.as_str()).collect()
+}
+
+#[test]
+fn the_question_is_asked_once_and_escape_never_agrees() {
+    let mut model = model(80, 24, REVIEW);
+    assert_eq!(model.ui.overlay, Some(Overlay::Question));
+    assert_eq!(special(&mut model, Key::Esc), []);
+    assert!(!press(&mut model, "y").contains(&Effect::Approve), "y agrees to nothing while no question is open");
+    special(&mut model, Key::Esc);
+    special(&mut model, Key::Enter);
+    assert_eq!(press(&mut model, "y"), [Effect::Approve]);
+    assert_eq!(model.ui.overlay, None);
+}
+
+#[test]
+fn quitting_a_run_that_goes_on_asks_first() {
+    let mut model = model(80, 24, RUNNING);
+    assert_eq!(press(&mut model, "q"), []);
+    assert_eq!(model.ui.overlay, Some(Overlay::Quit));
+    assert_eq!(press(&mut model, "n"), []);
+    special(&mut model, Key::Ctrl('c'));
+    assert_eq!(press(&mut model, "y"), [Effect::Interrupt, Effect::Quit]);
+}
+
+#[test]
+fn whoever_only_looks_leaves_at_once_and_is_asked_nothing() {
+    let mut watching = model(80, 24, 0).watching("kind-platform");
+    crate::sample::events().into_iter().take(REVIEW).for_each(|event| drop(update(&mut watching, event)));
+    assert_eq!((watching.ui.overlay, watching.ui.view), (None, View::Tree));
+    assert_eq!(press(&mut watching, "q"), [Effect::Quit]);
+    assert!(screen(&watching).contains("kind-platform"));
+}
+
+#[test]
+fn folding_hides_children_and_keeps_the_selection() {
+    let mut model = model(80, 24, RUNNING);
+    press(&mut model, "j");
+    let all = model.rows.len();
+    press(&mut model, "h");
+    assert_eq!((model.rows.len(), model.ui.cursor), (2, 1));
+    press(&mut model, "l");
+    assert_eq!(model.rows.len(), all);
+}
+
+#[test]
+fn equal_siblings_are_one_row_until_it_is_opened() {
+    let mut model = model(80, 24, RUNNING);
+    let at = model.rows.iter().position(|row| row.group.is_some()).unwrap();
+    assert_eq!(model.rows[at].title, "5 Config.example.dev");
+    model.ui.cursor = at;
+    let folded = model.rows.len();
+    special(&mut model, Key::Enter);
+    assert_eq!(model.rows.len(), folded + 5);
+    press(&mut model, "h");
+    assert_eq!(model.rows.len(), folded);
+}
+
+#[test]
+fn a_parent_tells_how_many_below_it_are_ready_and_an_echo_is_not_repeated() {
+    let model = model(200, 60, RUNNING);
+    let text = screen(&model);
+    assert!(text.contains("5 of 8 below ready, 1 failed"), "{text}");
+    assert!(text.contains("as above"), "{text}");
+}
+
+#[test]
+fn a_filter_is_tried_while_it_is_typed_and_taken_back_by_escape() {
+    let mut model = model(120, 40, RUNNING);
+    let all = model.rows.len();
+    press(&mut model, "/state:failed");
+    assert_eq!(titles(&model), ["Platform.example.dev/sample", "Operator.example.dev/operator"]);
+    special(&mut model, Key::Esc);
+    assert_eq!(model.rows.len(), all);
+    press(&mut model, "/state:failed");
+    special(&mut model, Key::Enter);
+    assert!(screen(&model).contains("filter: state:failed"));
+    press(&mut model, "gn");
+    assert_eq!(model.selected().unwrap().title, "Operator.example.dev/operator");
+    special(&mut model, Key::Esc);
+    assert_eq!(model.rows.len(), all);
+}
+
+#[test]
+fn an_unknown_key_of_a_filter_is_said_and_changes_nothing() {
+    let mut model = model(100, 24, RUNNING);
+    let all = model.rows.len();
+    press(&mut model, "/colour:red");
+    special(&mut model, Key::Enter);
+    assert_eq!((model.ui.overlay, model.rows.len()), (Some(Overlay::Filter), all));
+    assert!(screen(&model).contains("colour: is no key"), "{}", screen(&model));
+    special(&mut model, Key::Ctrl('u'));
+    press(&mut model, "kind:nothing");
+    special(&mut model, Key::Enter);
+    assert!(screen(&model).contains("finds nothing: kind:nothing"), "{}", screen(&model));
+}
+
+#[test]
+fn planes_are_walked_through_one_by_one() {
+    let mut model = model(120, 40, RUNNING);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        press(&mut model, "P");
+        seen.push(model.ui.plane.clone());
+    }
+    assert_eq!(seen, [Some("consumer".to_owned()), Some("host".to_owned()), None]);
+}
+
+#[test]
+fn the_palette_does_what_a_key_does() {
+    let mut model = model(80, 24, RUNNING);
+    press(&mut model, ":timeline");
+    special(&mut model, Key::Enter);
+    assert_eq!((model.ui.view, model.ui.overlay), (View::Timeline, None));
+    press(&mut model, ":nosuchcommand");
+    special(&mut model, Key::Enter);
+    assert!(screen(&model).contains("no command has this name"));
+}
+
+#[test]
+fn history_goes_back_and_forward() {
+    let mut model = model(80, 24, RUNNING);
+    press(&mut model, "345");
+    press(&mut model, "[[");
+    assert_eq!(model.ui.view, View::Timeline);
+    press(&mut model, "]");
+    assert_eq!(model.ui.view, View::Events);
+    press(&mut model, "-");
+    assert_eq!(model.ui.view, View::Timeline);
+}
+
+#[test]
+fn an_open_object_asks_for_what_its_tab_needs() {
+    let mut model = model(80, 24, RUNNING);
+    press(&mut model, "j");
+    for (letter, what) in [("y", What::Object), ("L", What::Logs), ("e", What::Events), ("=", What::Object)] {
+        match press(&mut model, letter).as_slice() {
+            [Effect::Fetch(ask)] => assert_eq!((&ask.key, ask.what), (&key("Platform", "sample"), what), "{letter}"),
+            other => panic!("{letter}: {other:?}"),
+        }
+    }
+    assert!(screen(&model).contains("asking the server"));
+    special(&mut model, Key::Tab);
+    press(&mut model, "j");
+    assert_eq!(model.ui.cursor, 2, "keys move in the list again");
+    special(&mut model, Key::Esc);
+    assert_eq!(model.ui.detail, None);
+}
+
+#[test]
+fn a_key_that_does_nothing_says_why() {
+    let mut model = model(80, 24, RUNNING);
+    press(&mut model, "n");
+    assert!(screen(&model).contains("there is no filter"));
+    press(&mut model, "3y");
+    assert!(screen(&model).contains("no object is selected"));
+}
+
+#[test]
+fn a_copy_goes_to_the_clipboard_by_name() {
+    let mut model = model(80, 24, RUNNING);
+    assert_eq!(press(&mut model, "c"), [Effect::Copy("Definition.example.dev/operator".to_owned())]);
+}
+
+#[test]
+fn a_frozen_picture_stands_still_while_the_run_goes_on() {
+    let mut model = model(80, 24, RUNNING);
+    press(&mut model, "f");
+    let rows = model.rows.clone();
+    crate::sample::events().into_iter().skip(RUNNING).for_each(|event| drop(update(&mut model, event)));
+    update(&mut model, Message::Tick(crate::sample::at(100)));
+    assert_eq!(model.rows, rows);
+    assert!(screen(&model).contains("FROZEN") && screen(&model).contains("FAILED"), "{}", screen(&model));
+    press(&mut model, "f");
+    assert!(screen(&model).contains("FAILED"));
+}
+
+#[test]
+fn events_follow_the_newest_until_somebody_looks_back() {
+    let mut model = model(80, 24, RUNNING);
+    press(&mut model, "4G");
+    let last = model.ui.cursor;
+    update(&mut model, crate::sample::events()[RUNNING].clone());
+    update(&mut model, Message::Tick(crate::sample::at(91)));
+    assert_eq!(model.ui.cursor, last + 1);
+    press(&mut model, "k");
+    let here = model.selected().cloned();
+    update(&mut model, crate::sample::events()[RUNNING + 1].clone());
+    update(&mut model, Message::Tick(crate::sample::at(92)));
+    assert_eq!(model.selected().cloned(), here);
+}
+
+#[test]
+fn a_timeline_is_honest_about_what_it_does_not_know() {
+    let mut model = model(120, 40, RUNNING);
+    press(&mut model, "3");
+    let text = screen(&model);
+    assert!(text.contains("4s in one earlier run") && text.contains("no history"), "{text}");
+}
