@@ -1,7 +1,9 @@
 //! What a resolved channel holds, as plain data.
 
+use std::sync::Arc;
+
 use plinth_api::lock::{LockedRef, ReleaseLock};
-use plinth_releasechannel::{Channel, ComponentVersion};
+use plinth_releasechannel::{Channel, ComponentVersion, localization::Localization};
 use serde_json::Value;
 
 /// The part of a channel that bootstrap works on.
@@ -15,6 +17,8 @@ pub struct Content {
     pub instances: Vec<(LockedRef, String)>,
     /// The distribution that `--distribution` chose already.
     pub distribution: Option<LockedRef>,
+    /// Where the channel's images are: in a mirror, or where the channel says.
+    pub images: Arc<Localization>,
 }
 
 /// One RGD resource.
@@ -40,6 +44,7 @@ impl From<&Channel> for Content {
             rgds: rgds.collect(),
             instances: channel.instances.iter().map(|text| (locked(&text.component), text.text.clone())).collect(),
             distribution: channel.distribution.as_ref().map(locked),
+            images: Arc::new(Localization::describing(&channel.lock)),
         }
     }
 }

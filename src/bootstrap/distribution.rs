@@ -6,10 +6,11 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use plinth_api::{GroupKind, GroupVersionKind, Object, lock::LockedRef, rgd::RgdSpec};
 use plinth_engine::graph::Definition;
+use plinth_releasechannel::localization::{Applied, Localization};
 
 use crate::{content::Content, error::Error};
 
@@ -23,6 +24,17 @@ pub struct Distribution {
     pub rgds: Vec<Rgd>,
     /// The top-level instance as the distribution ships it, before values; a bare one named `default` where it ships none.
     pub instance: Object,
+    /// What became of the images that the documents name.
+    pub images: Images,
+}
+
+/// Images in the documents of a distribution.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Images {
+    /// Where they are.
+    pub map: Arc<Localization>,
+    /// What was found, by document.
+    pub found: Vec<(String, Applied)>,
 }
 
 /// One definition of a component version.
@@ -97,12 +109,12 @@ pub fn choose(content: &Content, choice: Option<&Choice>) -> Result<Distribution
         None => component(content, choice)?,
     };
     let scope = content.reachable(&component);
-    let rgds = read::rgds(content, |other| scope.contains(other))?;
+    let (rgds, found) = read::rgds(content, |other| scope.contains(other))?;
     unambiguous(&rgds)?;
     let rgds = ordered(rgds, &component)?;
     let root = rgds.last().ok_or_else(|| Error::NoDistribution(printed(&component)))?;
     let instance = read::instance(content, &component, root)?;
-    Ok(Distribution { component, rgds, instance })
+    Ok(Distribution { component, rgds, instance, images: Images { map: Arc::clone(&content.images), found } })
 }
 
 /// The component version with the top-level definition.

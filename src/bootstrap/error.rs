@@ -70,6 +70,14 @@ pub enum Error {
     /// An archive cannot be handed over to a cluster (contracts 5).
     #[error("{0}")]
     Unusable(String),
+    /// Images are not where they would be pulled from.
+    #[error("the mirror {mirror} is not complete:\n  {}", .missing.join("\n  "))]
+    Incomplete {
+        /// The mirror.
+        mirror: String,
+        /// What is missing, each with its reason.
+        missing: Vec<String>,
+    },
     /// The API server did not answer until the deadline.
     #[error("the cluster did not answer within {waited}: {message}")]
     Unreachable {
@@ -149,6 +157,7 @@ impl Error {
             | Self::Values { .. }
             | Self::OutsideLock { .. }
             | Self::Unusable(_)
+            | Self::Incomplete { .. }
             | Self::OtherCluster { .. }
             | Self::Permissions(_)
             | Self::Stale(_)
@@ -168,6 +177,7 @@ impl Error {
             Self::OtherCluster { .. } => "use the kubeconfig and context of that cluster, or another --journal".to_owned(),
             Self::Permissions(_) => "bind a role with these rules to the identity of the kubeconfig".to_owned(),
             Self::Stale(_) => "plan again".to_owned(),
+            Self::Incomplete { .. } => "plinth bundle push brings an archive to the mirror".to_owned(),
             Self::Foreign { .. } => "--take-over takes it".to_owned(),
             Self::Unreachable { .. } | Self::Deadline(_) => "run again to go on".to_owned(),
             _ => return None,

@@ -5,6 +5,7 @@
 
 mod compile;
 mod expand;
+mod images;
 mod live;
 mod lock;
 mod permissions;
@@ -50,8 +51,18 @@ pub struct Planned {
     pub built: Vec<Built>,
     /// What our identity must be allowed to do.
     pub permissions: BTreeSet<Permission>,
-    /// Remarks for people, such as a Component that can be resolved only during the run.
-    pub remarks: Vec<String>,
+    /// What people should know.
+    pub remarks: Vec<Remark>,
+}
+
+/// Something that people should know and that keeps nothing from going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// One word: `Late` (a Component that is known only during the run), `Leak` (an image that no resource describes), `Unused` (images
+    /// that no graph uses).
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
 }
 
 /// The part of planning that needs no cluster but its schemas.
@@ -67,8 +78,8 @@ pub struct Draft {
     pub deferred: Vec<Deferred>,
     /// What our identity must be allowed to do.
     pub permissions: BTreeSet<Permission>,
-    /// Remarks for people.
-    pub remarks: Vec<String>,
+    /// What people should know.
+    pub remarks: Vec<Remark>,
     /// Digest over lock, values and settings.
     pub inputs: String,
 }
@@ -97,7 +108,8 @@ pub fn draft(
     let root = built.last().expect("a distribution has at least its top-level definition");
     values::check(&instance, &root.graph)?;
     let places = expand::all(&instance, &built)?;
-    let remarks = lock::covers(&places, &content.lock)?;
+    let mut remarks = lock::covers(&places, &content.lock)?;
+    remarks.extend(images::remarks(content, distribution, settings, &places));
     Ok(Draft {
         deferred: expand::deferred(&built, &places),
         permissions: permissions::needed(&wanted, &places, &built, &source),

@@ -5,9 +5,12 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use plinth_engine::ports::{Clock, ReadError};
+use plinth_releasechannel::ComponentVersion;
 use plinth_run::{CheckVerdict, ClusterIdentity, EventKind, Log, Recorder, duration};
 
 use crate::{
+    content::Content,
+    distribution::Distribution,
     error::Error,
     plan::Planned,
     ports::{Permission, Ports},
@@ -17,6 +20,8 @@ use crate::{
 pub const REACHABLE: &str = "cluster-reachable";
 /// It is the cluster that the journal (or the plan) was made for.
 pub const IDENTITY: &str = "cluster-identity";
+/// Every image of the distribution is in the mirror, by digest.
+pub const IMAGES: &str = "images-in-mirror";
 /// The release lock has all that the graphs ask for, and every definition compiles.
 pub const PLAN: &str = "plan";
 /// Our identity may do what the plan needs.
@@ -122,6 +127,21 @@ pub(crate) async fn allowed(permissions: &BTreeSet<Permission>, ports: &Ports) -
 /// Records that a check passed.
 pub(crate) fn passed(log: &Log, id: &str, message: String) {
     log.record(EventKind::CheckFinished { id: id.into(), verdict: CheckVerdict::Passed, message, hint: None });
+}
+
+/// Refuses a mirror that lacks images of the distribution. Without a mirror there is nothing to say.
+pub(crate) fn images(content: &Content, distribution: &Distribution, log: &Log) -> Result<(), Error> {
+    let Some(mirror) = content.images.mirror() else { return Ok(()) };
+    let scope = content.reachable(&distribution.component);
+    let is_wanted =
+        |component: &ComponentVersion| scope.iter().any(|own| own.name == component.name && own.version == component.version);
+    let missing = content.images.missing(is_wanted);
+    if !missing.is_empty() {
+        return Err(failed(log, IMAGES, Error::Incomplete { mirror: mirror.to_owned(), missing }));
+    }
+    let count = content.images.images().iter().filter(|image| is_wanted(&image.component)).count();
+    passed(log, IMAGES, format!("{count} images are in {mirror}, by digest"));
+    Ok(())
 }
 
 /// Records that a check failed, and hands the error on.

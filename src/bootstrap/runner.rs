@@ -101,6 +101,7 @@ async fn brought_up(request: &Request<'_>, ports: &Ports, approver: &dyn Approve
 async fn planned(request: &Request<'_>, ports: &Ports, deadline: Deadline) -> Result<Planned, Error> {
     let found = preflight::reach(ports, deadline).await?;
     preflight::identity(&ports.log, &found, request.saved.and_then(|plan| plan.cluster.as_ref()))?;
+    preflight::images(request.content, request.distribution, &ports.log)?;
     let planned = plan::make(request.content, request.distribution, request.settings, ports)
         .await
         .map_err(|error| preflight::failed(&ports.log, preflight::PLAN, error))?;
@@ -112,8 +113,8 @@ async fn planned(request: &Request<'_>, ports: &Ports, deadline: Deadline) -> Re
     for event in deferrals(&planned.plan.deferred) {
         ports.log.record(event);
     }
-    for message in &planned.remarks {
-        ports.log.record(EventKind::Warning { subject: None, reason: "Late".into(), message: message.clone() });
+    for remark in &planned.remarks {
+        ports.log.record(EventKind::Warning { subject: None, reason: remark.reason.into(), message: remark.message.clone() });
     }
     Ok(planned)
 }

@@ -45,7 +45,7 @@ async fn the_sample_is_planned_without_a_cluster() {
         waiting,
         [("cluster-provider-kind", "ClusterProvider", operator), ("platform-service", "PlatformService", operator)]
     );
-    assert_eq!(draft.remarks, [] as [&str; 0]);
+    assert_eq!(draft.remarks, []);
 }
 
 #[tokio::test]

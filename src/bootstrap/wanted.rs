@@ -2,6 +2,7 @@
 
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery};
 use plinth_engine::naming;
+use plinth_releasechannel::localization::Applied;
 use serde_json::{Value, json};
 
 use crate::{digest, distribution::Distribution, error::Error, settings::Settings, values};
@@ -51,6 +52,11 @@ pub fn assemble(distribution: &Distribution, settings: &Settings) -> Result<Vec<
 
 /// The top-level instance with values and namespace.
 pub fn instance(distribution: &Distribution, settings: &Settings) -> Object {
+    localized_instance(distribution, settings).0
+}
+
+/// The same, with what was found of images in it.
+pub(crate) fn localized_instance(distribution: &Distribution, settings: &Settings) -> (Object, Applied) {
     let mut instance = without_status(distribution.instance.clone());
     values::merge(&mut instance, &settings.values);
     if distribution.root().definition.spec.schema.scope == plinth_api::rgd::Scope::Namespaced {
@@ -58,7 +64,9 @@ pub fn instance(distribution: &Distribution, settings: &Settings) -> Object {
     } else {
         instance.metadata_mut().remove("namespace");
     }
-    instance
+    let (mut value, mut applied) = (Value::Object(instance.0), Applied::default());
+    distribution.images.map.apply(&mut value, &mut applied);
+    (object_of(value), applied)
 }
 
 /// `-n`, else the namespace of the distribution's instance, else `default` (contracts 9).

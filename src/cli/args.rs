@@ -105,6 +105,9 @@ pub struct SourceArgs {
     /// Further certificate authority, PEM (repeatable)
     #[arg(long, value_name = "PATH")]
     pub ca: Vec<PathBuf>,
+    /// Registry that holds everything: SOURCE only says which channel, and no other host is contacted
+    #[arg(long, value_name = "REGISTRY")]
+    pub mirror: Option<String>,
 }
 
 /// What of a channel is wanted, and how.

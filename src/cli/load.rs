@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, path::Path};
 
 use plinth_bootstrap::{Choice, Settings};
-use plinth_releasechannel::{Channel, ErrorKind, Options, ResolveError, Selection, SourceRef, resolve};
+use plinth_releasechannel::{
+    Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, localization::Localization, resolve,
+};
 use plinth_run::Outcome;
 use serde_json::{Map, Value};
 
@@ -18,6 +20,8 @@ pub(crate) fn options(args: &SourceArgs) -> Options {
         plain_http: args.plain_http.iter().cloned().collect(),
         ca_files: args.ca.clone(),
         ocm_config: args.ocm_config.clone(),
+        mirror: args.mirror.clone(),
+        mirror_only: args.mirror.is_some(),
         ..Options::default()
     }
 }
@@ -26,6 +30,13 @@ pub(crate) fn options(args: &SourceArgs) -> Options {
 pub(crate) async fn channel(args: &SourceArgs, selection: &Selection) -> Result<Channel, Failure> {
     let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
     resolve(&source, selection, &options(args)).await.map_err(|error| refusal(&error))
+}
+
+/// Where the channel's images are: with a mirror every one is looked for there.
+pub(crate) async fn images(args: &SourceArgs, channel: &Channel) -> Result<Localization, Failure> {
+    let Some(mirror) = &args.mirror else { return Ok(Localization::describing(&channel.lock)) };
+    let mirror = RepositoryRef::parse(mirror).map_err(|error| refusal(&error))?;
+    channel.localization(&mirror).await.map_err(|error| refusal(&error))
 }
 
 /// What was chosen where a channel leaves a choice.

@@ -67,6 +67,19 @@ impl Fallbacks {
         Self { entries: resolvers.iter().map(|resolver| (resolver.clone(), OnceCell::new())).collect() }
     }
 
+    /// Versions of a component that the resolvers which know its name have, in their order.
+    pub(crate) async fn versions(&self, component: &str, open: Opener<'_>) -> Result<Vec<Vec<String>>, ResolveError> {
+        let mut lists = Vec::new();
+        for (index, (resolver, _)) in self.entries.iter().enumerate().filter(|(_, (resolver, _))| resolver.knows(component)) {
+            let versions = match self.open(index, open).await?.versions(component).await {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            lists.push(versions.into_iter().filter(|version| resolver.matches(component, version)).collect());
+        }
+        Ok(lists)
+    }
+
     async fn open(&self, index: usize, open: Opener<'_>) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
         let (resolver, cell) = &self.entries[index];
         cell.get_or_try_init(|| async { open(&resolver.repository) }).await.cloned()

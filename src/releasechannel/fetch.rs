@@ -3,6 +3,8 @@
 mod artifact;
 mod web;
 
+pub(crate) use artifact::is_packed;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

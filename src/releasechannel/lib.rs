@@ -23,6 +23,7 @@ pub mod localization;
 pub mod normalise;
 mod open;
 mod options;
+pub mod program;
 mod registry;
 pub mod repository;
 mod resolve;
@@ -31,6 +32,8 @@ mod source;
 #[cfg(test)]
 mod testing;
 mod text;
+#[cfg(test)]
+mod upstream;
 mod verify;
 pub mod versions;
 

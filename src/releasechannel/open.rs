@@ -41,7 +41,7 @@ fn open_blocking(source: &SourceRef, registries: &Arc<Registries>, options: &Opt
     let Some(platform) = platform_file(path)? else { return open_path(path, options) };
     let inner = SourceRef::from_platform(&platform.source, &folder_of(path))?;
     let mut opened = match &inner {
-        SourceRef::Component { .. } => open_component(&inner, registries, options)?,
+        SourceRef::Component { .. } | SourceRef::Registry(_) => open_component(&inner, registries, options)?,
         SourceRef::Path(inner) => open_path(inner, options)?,
     };
     opened.version = opened.version.or_else(|| platform.source.version.clone());
@@ -72,13 +72,41 @@ pub(crate) fn repository(
 }
 
 fn open_component(source: &SourceRef, registries: &Arc<Registries>, options: &Options) -> Result<Opened, ResolveError> {
-    let SourceRef::Component { repositories, component, version } = source else {
-        return Err(ResolveError::Source { text: source.to_string(), reason: "it names no component".to_owned() });
+    let (repositories, component, version) = match source {
+        SourceRef::Component { repositories, component, version } => (repositories.as_slice(), Some(component), version.as_ref()),
+        SourceRef::Registry(repository) => (std::slice::from_ref(repository), None, None),
+        SourceRef::Path(_) => {
+            return Err(ResolveError::Source { text: source.to_string(), reason: "it names no component".to_owned() });
+        }
     };
+    let mirror = mirror_of(options)?;
+    let repositories = mirror.as_ref().map_or(repositories, std::slice::from_ref);
     let place = repositories.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let repositories =
         repositories.iter().map(|reference| repository(reference, registries, options)).collect::<Result<_, _>>()?;
-    Ok(Opened { repositories, component: Some(component.clone()), version: version.clone(), platform: None, place })
+    Ok(Opened { repositories, component: component.cloned(), version: version.cloned(), platform: None, place })
+}
+
+/// With a mirror for everything, what a source was read from gives way to it.
+pub(crate) fn at_mirror(
+    repositories: Vec<Arc<dyn ComponentRepository>>,
+    registries: &Arc<Registries>,
+    options: &Options,
+) -> Result<Vec<Arc<dyn ComponentRepository>>, ResolveError> {
+    match mirror_of(options)? {
+        Some(mirror) => Ok(vec![repository(&mirror, registries, options)?]),
+        None => Ok(repositories),
+    }
+}
+
+fn mirror_of(options: &Options) -> Result<Option<RepositoryRef>, ResolveError> {
+    let Some(mirror) = options.mirror.as_ref().filter(|_| options.mirror_only) else { return Ok(None) };
+    match RepositoryRef::parse(mirror)? {
+        RepositoryRef::Ctf(_) => {
+            Err(ResolveError::Option { option: format!("the mirror {mirror}"), reason: "it is not a registry".to_owned() })
+        }
+        registry @ RepositoryRef::Oci { .. } => Ok(Some(registry)),
+    }
 }
 
 /// A folder with `artifact-index.json` is a CTF, one with `channel.yaml` a local channel; a file is a constructor where it is YAML, else

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub struct Options {
     /// Hosts (`host` or `host:port`) that are spoken to without TLS. Nothing is ever downgraded by itself.
     pub plain_http: BTreeSet<String>,
+    /// Hosts (`host` or `host:port`) whose certificate is not looked at. Said wherever it matters.
+    pub insecure_tls: BTreeSet<String>,
     /// Files with further certificate authorities, PEM.
     pub ca_files: Vec<PathBuf>,
     /// Further certificate authorities as PEM text.
@@ -26,6 +28,8 @@ pub struct Options {
     pub no_user_config: bool,
     /// A registry that holds everything; with it no other host is contacted.
     pub mirror: Option<String>,
+    /// Component versions too are read from the mirror: a source only says which channel is meant.
+    pub mirror_only: bool,
     /// Public keys or certificates (PEM files) by signature name.
     pub keys: BTreeMap<String, PathBuf>,
     /// What is required of signatures.

@@ -11,7 +11,8 @@ use plinth_api::platform::{PlatformSpec, VERSION};
 use serde_json::Value;
 
 use crate::channel::{Channel, ComponentText, RgdDocument};
-use crate::closure::{Closure, Fallbacks, Node, Walk};
+use crate::closure::{Closure, Fallbacks, Node, Opener, Walk};
+use crate::config::Configuration;
 use crate::ctf::archive::gunzip_bytes;
 use crate::descriptor::Resource;
 use crate::error::{ErrorKind, ResolveError};
@@ -48,18 +49,21 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let registries = Registries::new(options)?;
     let opened = open(source, &registries, options).await?;
     let selection = merged(selection, opened.platform.as_ref());
-    let root = find_root(&opened).await?;
-    let Opened { repositories, platform, .. } = opened;
-    let fallbacks = Fallbacks::new(&registries.configuration().resolvers);
+    // Resolvers lead to other places than the mirror.
+    let resolvers = if options.mirror_only { &[][..] } else { &registries.configuration().resolvers };
+    let fallbacks = Fallbacks::new(resolvers);
     let open = |reference: &RepositoryRef| crate::open::repository(reference, &registries, options);
+    let root = find_root(&opened, &fallbacks, &open).await?;
+    let Opened { repositories, platform, .. } = opened;
+    let repositories = crate::open::at_mirror(repositories, &registries, options)?;
     let walk = Walk { select: &selection.select, limits: &options.limits, fallbacks: &fallbacks, open: &open };
-    let closure = Closure::walk(root.clone(), repositories, &walk).await?;
+    let mut closure = Closure::walk(root.clone(), repositories, &walk).await?;
     let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
     let keys = KeyRing::load(options, registries.configuration())?;
-    let verification = verify(&closure, &root, &keys, options.verify, now())?;
+    let verification = verify(&mut closure, &root, &keys, options.verify, now())?;
     let fetcher = Fetcher { registries, limits: options.limits.clone() };
     let lock = lock_of(&root, &closure);
-    let remarks = remarks(&root, &closure);
+    let remarks = remarks(&root, &closure, fetcher.registries.configuration());
     let (rgds, instances, scenarios) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Channel { lock, root, rgds, instances, scenarios, distribution, platform, verification, remarks, closure, fetcher })
 }
@@ -109,27 +113,56 @@ fn merged(selection: &Selection, platform: Option<&PlatformSpec>) -> Selection {
     merged
 }
 
-async fn find_root(opened: &Opened) -> Result<ComponentVersion, ResolveError> {
+async fn find_root(opened: &Opened, fallbacks: &Fallbacks, open: Opener<'_>) -> Result<ComponentVersion, ResolveError> {
     let component = match &opened.component {
         Some(component) => component.clone(),
         None => return the_only_root(opened).await,
     };
     match &opened.version {
-        Some(version) if versions::is_exact(version) => Ok(ComponentVersion::new(component, version)),
-        wanted => highest(opened, &component, wanted.as_deref()).await,
+        Some(version) if versions::is_exact(version) => exact(opened, ComponentVersion::new(component, version)).await,
+        wanted => highest(opened, fallbacks, open, &component, wanted.as_deref()).await,
     }
 }
 
-/// Looks in every repository in turn; the first that has a fitting version gives the root.
-async fn highest(opened: &Opened, component: &str, wanted: Option<&str>) -> Result<ComponentVersion, ResolveError> {
+/// Somebody who read a version off a registry's tag means the version that the tag stands for.
+async fn exact(opened: &Opened, asked: ComponentVersion) -> Result<ComponentVersion, ResolveError> {
+    let meant = ComponentVersion::new(&asked.name, versions::from_tag(&asked.version));
+    if meant == asked {
+        return Ok(asked);
+    }
+    for repository in &opened.repositories {
+        match (repository.descriptor(&asked).await, repository.descriptor(&meant).await) {
+            (Ok(_), _) => return Ok(asked),
+            (Err(_), Ok(_)) => return Ok(meant),
+            (Err(_), Err(_)) => {}
+        }
+    }
+    Ok(asked)
+}
+
+/// Looks in every repository in turn, then where resolvers say; the first that has a fitting version gives the root.
+async fn highest(
+    opened: &Opened,
+    fallbacks: &Fallbacks,
+    open: Opener<'_>,
+    component: &str,
+    wanted: Option<&str>,
+) -> Result<ComponentVersion, ResolveError> {
     let mut there = Vec::new();
+    let fits = |versions: &[String]| versions::pick(wanted, versions.iter().map(String::as_str));
     for repository in &opened.repositories {
         let versions = match repository.versions(component).await {
             Ok(versions) => versions,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error.into()),
         };
-        if let Some(version) = versions::pick(wanted, versions.iter().map(String::as_str)) {
+        if let Some(version) = fits(&versions) {
+            return Ok(ComponentVersion::new(component, version));
+        }
+        there.extend(versions);
+    }
+    for versions in fallbacks.versions(component, open).await? {
+        if let Some(version) = fits(&versions) {
             return Ok(ComponentVersion::new(component, version));
         }
         there.extend(versions);
@@ -139,10 +172,15 @@ async fn highest(opened: &Opened, component: &str, wanted: Option<&str>) -> Resu
 
 /// In an archive with one channel: the component that no other refers to. Several versions of it: the highest release.
 async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError> {
+    const LISTED: usize = 10_000;
     let mut all = Vec::new();
     let mut referenced = std::collections::BTreeSet::new();
     for repository in &opened.repositories {
-        for component in repository.components().await?.unwrap_or_default() {
+        let components = repository.components().await?.ok_or_else(|| ResolveError::Source {
+            text: opened.place.clone(),
+            reason: "the registry does not list what it holds: name the component after `//`".to_owned(),
+        })?;
+        for component in components {
             for version in repository.versions(&component).await? {
                 let at = ComponentVersion::new(&component, version);
                 let found = repository
@@ -151,6 +189,9 @@ async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError
                     .map_err(|source| ResolveError::Repository { path: vec![at.clone()], source })?;
                 referenced.extend(found.descriptor.references.iter().map(|reference| reference.component.clone()));
                 all.push(at);
+                if all.len() > LISTED {
+                    return Err(ResolveError::Limit { what: format!("the content of {}", opened.place), limit: LISTED });
+                }
             }
         }
     }
@@ -336,8 +377,9 @@ fn locked_component(node: &Node) -> LockedComponent {
     }
 }
 
-fn remarks(root: &ComponentVersion, closure: &Closure) -> Vec<String> {
-    let mut remarks = Vec::new();
+fn remarks(root: &ComponentVersion, closure: &Closure, configuration: &Configuration) -> Vec<String> {
+    let switched_off = |host: &String| format!("the certificate of {host} is not looked at: the check is switched off");
+    let mut remarks: Vec<String> = configuration.insecure_tls.iter().map(switched_off).collect();
     if let Some(node) = closure.nodes.get(root) {
         let (references, resources) = (node.descriptor.references.len(), node.descriptor.resources.len());
         if references > 0 && resources > 0 {

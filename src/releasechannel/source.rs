@@ -23,6 +23,8 @@ pub enum SourceRef {
         /// Version or range; the highest release where absent.
         version: Option<String>,
     },
+    /// A registry with one channel, where it lets its content be listed.
+    Registry(RepositoryRef),
     /// A CTF with one channel, a folder with `channel.yaml`, a constructor file, or a Platform file.
     Path(PathBuf),
 }
@@ -44,7 +46,7 @@ pub enum RepositoryRef {
 }
 
 impl SourceRef {
-    /// Reads a SOURCE: `REGISTRY//COMPONENT[:VERSION or RANGE]`, `ctf::PATH//COMPONENT[:VERSION]`, `PATH//COMPONENT[:VERSION]` where
+    /// Reads a SOURCE: `REGISTRY//COMPONENT[:VERSION or RANGE]`, `REGISTRY//` for the only channel there, `ctf::PATH//COMPONENT[:VERSION]`, `PATH//COMPONENT[:VERSION]` where
     /// the path looks like one, or a PATH.
     pub fn parse(text: &str) -> Result<Self, ResolveError> {
         let text = text.trim();
@@ -53,6 +55,9 @@ impl SourceRef {
             return Err(refuse("it is empty or has control characters"));
         }
         if let Some((repository, component)) = split_component(text) {
+            if component.is_empty() {
+                return RepositoryRef::parse(repository).map(Self::only);
+            }
             let (component, version) = split_version(component);
             if !is_component_name(component) {
                 return Err(refuse("the part after `//` is not a component name such as acme.example/platform"));
@@ -82,6 +87,7 @@ impl SourceRef {
         };
         match &mut parsed {
             Self::Path(path) => *path = base.join(&path),
+            Self::Registry(_) => {}
             Self::Component { repositories, version, component } => {
                 if !is_component_name(component) {
                     let reason = "with repositories, channel must be a component name".to_owned();
@@ -98,6 +104,15 @@ impl SourceRef {
             }
         }
         Ok(parsed)
+    }
+}
+
+impl SourceRef {
+    fn only(repository: RepositoryRef) -> Self {
+        match repository {
+            RepositoryRef::Ctf(path) => Self::Path(path),
+            registry @ RepositoryRef::Oci { .. } => Self::Registry(registry),
+        }
     }
 }
 
@@ -188,6 +203,7 @@ impl fmt::Display for SourceRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Registry(repository) => write!(f, "{repository}//"),
             Self::Component { repositories, component, version } => {
                 if let Some(first) = repositories.first() {
                     write!(f, "{first}//")?;

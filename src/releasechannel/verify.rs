@@ -2,7 +2,10 @@
 //!
 //! Access fields are not signed: where bytes come from is never a proof, only what they are.
 
+mod nested;
+
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
@@ -54,13 +57,14 @@ impl Verification {
 
 /// Checks the root's signatures and then the closure. No resource is read.
 pub(crate) fn verify(
-    closure: &Closure,
+    closure: &mut Closure,
     root: &ComponentVersion,
     keys: &KeyRing,
     policy: Verify,
     now: Duration,
 ) -> Result<Verification, ResolveError> {
     let mut verification = Verification { policy, ..Verification::default() };
+    nested::Nested::of(&Arc::clone(&closure.require(root)?.descriptor)).complete(closure);
     if policy == Verify::Off {
         verification.remarks.push("signatures were not looked at: verification is switched off".to_owned());
         return Ok(verification);

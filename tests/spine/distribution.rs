@@ -22,8 +22,13 @@ pub(crate) struct Distribution {
 
 impl Distribution {
     pub(crate) fn sample() -> Self {
+        Self::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("distributions/open-control-plane-kind"))
+    }
+
+    /// A copy of the one in this folder.
+    pub(crate) fn at(original: &Path) -> Self {
         let folder = TempDir::with_prefix("plinth-distribution-").unwrap();
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("distributions/open-control-plane-kind"), folder.path());
+        copy(original, folder.path());
         Self { folder }
     }
 

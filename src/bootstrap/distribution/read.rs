@@ -8,6 +8,7 @@ use plinth_engine::{
     graph::Definition,
     yaml::{self, Document},
 };
+use plinth_releasechannel::localization::{Applied, Localization};
 use serde_json::{Value, json};
 
 use super::{Rgd, made_kinds};
@@ -31,7 +32,7 @@ pub(super) fn outlines(content: &Content) -> Vec<Outline<'_>> {
 }
 
 fn outline(text: &RgdText) -> Outline<'_> {
-    let read = definitions(text);
+    let read = definitions(text, &Localization::default(), &mut Applied::default());
     let mut outline =
         Outline { component: &text.component, defines: BTreeSet::new(), makes: BTreeSet::new(), is_unreadable: read.is_err() };
     for (definition, _) in read.unwrap_or_default() {
@@ -43,26 +44,38 @@ fn outline(text: &RgdText) -> Outline<'_> {
     outline
 }
 
+/// What was found of images, by document.
+type Found = Vec<(String, Applied)>;
+
 /// All definitions of the component versions that `wanted` says, with all findings of the first resource that is wrong.
-pub(super) fn rgds(content: &Content, wanted: impl Fn(&LockedRef) -> bool) -> Result<Vec<Rgd>, Error> {
-    let mut rgds = Vec::new();
+/// Images are localized before anything else looks at a document; what was found is told by resource.
+pub(super) fn rgds(content: &Content, wanted: impl Fn(&LockedRef) -> bool) -> Result<(Vec<Rgd>, Found), Error> {
+    let (mut rgds, mut found) = (Vec::new(), Vec::new());
     for text in content.rgds.iter().filter(|text| wanted(&text.component)) {
         let document =
             |findings| Error::Document { component: text.component.clone(), resource: text.resource.clone(), findings };
-        for (definition, object) in definitions(text).map_err(document)? {
+        let mut applied = Applied::default();
+        for (definition, object) in definitions(text, &content.images, &mut applied).map_err(document)? {
             let (component, resource) = (text.component.clone(), text.resource.clone());
             rgds.push(Rgd { component, resource, object, definition });
         }
+        let document = format!("{} of component {}:{}", text.resource, text.component.name, text.component.version);
+        found.push((document, applied));
     }
-    Ok(rgds)
+    Ok((rgds, found))
 }
 
 /// The definitions of one resource; at least one.
-fn definitions(text: &RgdText) -> Result<Vec<(Definition, Object)>, Vec<Diagnostic>> {
-    let documents = yaml::documents_with_duplicates(&text.text).map_err(|finding| vec![finding])?;
+fn definitions(
+    text: &RgdText,
+    images: &Localization,
+    applied: &mut Applied,
+) -> Result<Vec<(Definition, Object)>, Vec<Diagnostic>> {
+    let mut documents = yaml::documents_with_duplicates(&text.text).map_err(|finding| vec![finding])?;
     let mut findings = Vec::new();
     let mut read = Vec::new();
-    for document in &documents {
+    for document in &mut documents {
+        images.apply(&mut document.value, applied);
         match definition(document, &text.text) {
             Ok(pair) => read.push(pair),
             Err(more) => findings.extend(more),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery};
 use plinth_engine::graph::{self, Graph, Node};
 use plinth_run::{Deferred, Subject};
 use serde_json::Value;
@@ -31,6 +31,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether it is a delivery object of this kind.
+    pub(super) fn is_delivery(&self, kind: &str) -> bool {
+        self.subject.key.gvk.group == delivery::GROUP && self.subject.key.gvk.kind == kind
+    }
+
     /// Whether namespace and name are known.
     pub fn is_named(&self) -> bool {
         let open = |text: &str| text.contains("${");

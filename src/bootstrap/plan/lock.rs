@@ -1,23 +1,24 @@
 //! The lock covers what the graphs ask for (contracts 4).
 
-use plinth_api::{delivery, lock::ReleaseLock};
+use plinth_api::lock::ReleaseLock;
 use plinth_releasechannel::versions;
 use serde_json::Value;
 
-use super::expand::Place;
+use super::{Remark, expand::Place};
 use crate::error::Error;
 
 /// Refuses a Component of a graph that the lock does not have. Remarks name those that are known only during the run.
-pub(super) fn covers(places: &[Place], lock: &ReleaseLock) -> Result<Vec<String>, Error> {
+pub(super) fn covers(places: &[Place], lock: &ReleaseLock) -> Result<Vec<Remark>, Error> {
     let mut remarks = Vec::new();
     for place in places.iter().filter(|place| is_component(place)) {
         let text = |field: &str| place.object.at(&["spec", field]).and_then(Value::as_str).unwrap_or_default();
         let (component, version) = (text("component"), text("semver"));
         if component.contains("${") || version.contains("${") {
-            remarks.push(format!(
+            let message = format!(
                 "late: which component {} asks for is known only during the run; it resolves within the lock's repositories",
                 place.subject
-            ));
+            );
+            remarks.push(Remark { reason: "Late", message });
         } else if !has(lock, component, version) {
             return Err(Error::OutsideLock {
                 rgd: place.rgd.clone(),
@@ -31,8 +32,7 @@ pub(super) fn covers(places: &[Place], lock: &ReleaseLock) -> Result<Vec<String>
 }
 
 fn is_component(place: &Place) -> bool {
-    let gvk = &place.subject.key.gvk;
-    gvk.group == delivery::GROUP && gvk.kind == "Component"
+    place.is_delivery("Component")
 }
 
 fn has(lock: &ReleaseLock, component: &str, wanted: &str) -> bool {

@@ -146,7 +146,8 @@ async fn components_outside_the_lock_are_refused_and_late_ones_are_named() {
         assert!(planned(&check("acme.example/there", semver)).await.remarks.is_empty());
     }
     let late = planned(&check("acme.example/there", "${note.data.version}")).await.remarks;
-    assert!(late[0].contains("Component.delivery.ocm.software/default/thing"), "{late:?}");
+    assert_eq!(late[0].reason, "Late");
+    assert!(late[0].message.contains("Component.delivery.ocm.software/default/thing"), "{late:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,4 +242,82 @@ async fn an_archive_is_not_handed_over_to_a_cluster() {
 fn a_distribution_of_one_component_needs_no_lock_entry_of_its_own() {
     let content = content(vec![rgd("late", LATE)]);
     assert_eq!(crate::distribution::choose(&content, None).unwrap().component, component("late"));
+}
+
+const IMAGE: &str = "ghcr.example/acme/operator:v1";
+
+/// The platform on a mirror: its operator's image is described as `access`, another one is described and used by nobody.
+fn on_a_mirror(access: serde_json::Value) -> Bench {
+    use plinth_api::lock::LockedResource;
+    use plinth_releasechannel::{RepositoryRef, localization::Localization};
+
+    let mut bench = Bench::new();
+    let image = "        spec:\n          image: ghcr.example/acme/operator:v1\n          sidecarImage: quay.example/stray:1\n          config:";
+    bench.content.rgds[1].text = crate::testing::WORKER.replace("        spec:\n          config:", image);
+    let resource = |name: &str, access: serde_json::Value| LockedResource {
+        name: name.into(),
+        kind: "ociImage".into(),
+        digest: Some(format!("sha256:{}", "a".repeat(64))),
+        access,
+        ..LockedResource::default()
+    };
+    let spare = json!({"type": "ociArtifact", "imageReference": "ghcr.example/acme/spare:v1"});
+    bench.content.lock.components[1].resources = vec![resource("operator", access), resource("spare", spare)];
+    let mirror = RepositoryRef::parse("mirror.example/site").unwrap();
+    bench.content.images = Arc::new(Localization::new(&bench.content.lock, None, &mirror));
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_are_the_mirrors_and_leaks_and_idle_ones_are_told() {
+    let bench = on_a_mirror(json!({"type": "ociArtifact", "imageReference": IMAGE}));
+    let planned = planned(&bench).await;
+    let rgd = planned.wanted.iter().find(|wanted| wanted.key.name == "worker" && wanted.key.gvk.kind.starts_with("Resource"));
+    let text = serde_json::to_string(&rgd.unwrap().object).unwrap();
+    let mirrored = format!("mirror.example/site/acme/operator:v1@sha256:{}", "a".repeat(64));
+    assert!(text.contains(&mirrored) && !text.contains("ghcr.example"), "{text}");
+    let reasons: Vec<&str> = planned.remarks.iter().map(|remark| remark.reason).collect();
+    assert_eq!(reasons, ["Leak", "Unused"]);
+    let (leak, unused) = (&planned.remarks[0].message, &planned.remarks[1].message);
+    assert!(leak.contains("quay.example/stray:1") && leak.contains("rgd of component acme.example/worker:v1.0.0"), "{leak}");
+    assert!(unused.contains("spare of acme.example/worker:v1.0.0") && !unused.contains("operator of"), "{unused}");
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    let told =
+        |reason: &str| bench.count(|kind| matches!(kind, plinth_run::EventKind::Warning { reason: told, .. } if told == reason));
+    assert_eq!((told("Leak"), told("Unused")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_are_localized_and_another_mirror_is_another_plan() {
+    let mut bench = on_a_mirror(json!({"type": "ociArtifact", "imageReference": IMAGE}));
+    bench.settings.values = json!({"ocmRepoName": IMAGE}).as_object().unwrap().clone();
+    let planned_once = planned(&bench).await;
+    let instance = &planned_once.wanted.last().unwrap().object;
+    assert!(instance.at(&["spec", "ocmRepoName"]).unwrap().as_str().unwrap().starts_with("mirror.example/site/"));
+    bench.content.images = Arc::new(plinth_releasechannel::localization::Localization::describing(&bench.content.lock));
+    assert_ne!(planned(&bench).await.plan.inputs, planned_once.plan.inputs);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_without_an_image_is_refused_before_anything_is_written() {
+    let packed = json!({"type": "localBlob", "localReference": format!("sha256:{}", "b".repeat(64)),
+        "mediaType": "application/vnd.oci.image.manifest.v1+tar+gzip", "referenceName": "acme/operator:v1"});
+    let bench = on_a_mirror(packed);
+    assert_eq!(bench.up().await, Outcome::Refused);
+    let message = bench.message();
+    assert!(message.contains("mirror.example/site") && message.contains("operator of acme.example/worker:v1.0.0"), "{message}");
+    assert!(bench.cluster.writes().is_empty());
+    let failed = |kind: &plinth_run::EventKind| matches!(kind, plinth_run::EventKind::CheckFinished { id, verdict: plinth_run::CheckVerdict::Failed, .. } if id.to_string() == crate::preflight::IMAGES);
+    assert_eq!(bench.count(failed), 1);
+}
+
+/// Images that delivery objects ask for are in use, by whatever path of references.
+#[tokio::test(start_paused = true)]
+async fn what_a_resource_object_asks_for_is_used() {
+    let mut bench = on_a_mirror(json!({"type": "ociArtifact", "imageReference": IMAGE}));
+    let template = "    - id: component\n      template:\n        apiVersion: delivery.ocm.software/v1alpha1\n        kind: Component\n        metadata: {name: parts}\n        spec: {repositoryRef: {name: repo}, component: acme.example/platform, semver: v1.0.0, interval: 1m}\n    - id: spare\n      template:\n        apiVersion: delivery.ocm.software/v1alpha1\n        kind: Resource\n        metadata: {name: spare}\n        spec: {componentRef: {name: parts}, resource: {byReference: {resource: {name: spare}, referencePath: [{name: x}]}}}\n";
+    bench.content.rgds[1].text.push_str(template);
+    let planned = planned(&bench).await;
+    let unused: Vec<&Remark> = planned.remarks.iter().filter(|remark| remark.reason == "Unused").collect();
+    assert_eq!(unused, [] as [&Remark; 0]);
 }

@@ -24,7 +24,7 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let settings = Settings { timeout: args.timeout, ..Settings::default() };
     let journal = wire::journal(None, &settings.platform, &server)?;
     let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
-    let session = Session::open(host, journal, vec![teller], &settings.platform, plinth_releasechannel::Options::default())?;
+    let session = Session::open(host, journal, vec![teller], &settings.platform, wire::Delivery::default())?;
     let approver = Always("--apply".to_owned());
     let run = removal::down(&settings, session.resumed.clone(), &session.ports, &approver);
     let outcome = interrupted(&session, CancellationToken::new(), run).await?;

@@ -23,13 +23,8 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     let mut loaded = up::load(&args.source, &args.selection, out).await?;
     loaded.settings.timeout = args.timeout;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
-    let session = Session::open(
-        host,
-        Arc::new(VecJournal::default()),
-        vec![talk],
-        &loaded.settings.platform,
-        crate::load::options(&args.source),
-    )?;
+    let delivery = loaded.delivery(&args.source);
+    let session = Session::open(host, Arc::new(VecJournal::default()), vec![talk], &loaded.settings.platform, delivery)?;
     let request = Request {
         content: &loaded.content,
         distribution: &loaded.distribution,

@@ -32,11 +32,19 @@ pub(crate) struct Loaded {
     pub(crate) settings: Settings,
 }
 
+impl Loaded {
+    /// What the loop needs of the channel.
+    pub(crate) fn delivery(&self, source: &SourceArgs) -> wire::Delivery {
+        wire::Delivery { repositories: load::options(source), images: self.content.images.clone() }
+    }
+}
+
 /// Resolves SOURCE and chooses the distribution; reads only.
 pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Out) -> Result<Loaded, Failure> {
     let channel = load::channel(source, &load::selection(selection)?).await?;
     channel.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
-    let content = Content::from(&channel);
+    let images = Arc::new(load::images(source, &channel).await?);
+    let content = Content { images, ..Content::from(&channel) };
     let settings = load::settings(source, selection, &channel)?;
     let choice = selection.distribution.as_deref().map(Choice::parse);
     let distribution = distribution::choose(&content, choice.as_ref()).map_err(|error| wire::refused(&error))?;
@@ -57,14 +65,14 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     if args.apply {
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
-        let session = Session::open(host, journal, vec![teller], &loaded.settings.platform, load::options(&args.source))?;
+        let session = Session::open(host, journal, vec![teller], &loaded.settings.platform, loaded.delivery(&args.source))?;
         let outcome = bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await?;
         session.tell(outcome, out);
         return Ok(outcome);
     }
     let (sender, messages) = mpsc::channel();
     let session =
-        Session::open(host, journal, vec![Arc::new(Forward(sender))], &loaded.settings.platform, load::options(&args.source))?;
+        Session::open(host, journal, vec![Arc::new(Forward(sender))], &loaded.settings.platform, loaded.delivery(&args.source))?;
     review(&loaded, &session, messages, theme(global), out).await
 }
 

@@ -3,12 +3,31 @@
 use std::sync::Arc;
 
 use plinth_bootstrap::Loop;
-use plinth_controller::{Handle, Options, start};
+use plinth_controller::{
+    Handle, Options,
+    delivery::image::{Images, NotMirrored},
+    start,
+};
 use plinth_engine::ports::Answer;
 use plinth_run::{Log, Observer, Recorder, feed::Feed};
 use tokio::sync::Mutex;
 
 use super::host::Host;
+
+/// How the loop reaches the channel.
+pub(crate) struct Delivery {
+    /// Repositories.
+    pub(crate) repositories: plinth_releasechannel::Options,
+    /// Images.
+    pub(crate) images: Arc<dyn Images>,
+}
+
+/// Without a channel at hand: everything is where it says.
+impl Default for Delivery {
+    fn default() -> Self {
+        Self { repositories: plinth_releasechannel::Options::default(), images: Arc::new(NotMirrored) }
+    }
+}
 
 /// The loop, started on demand.
 pub(crate) struct InProcess {
@@ -16,26 +35,21 @@ pub(crate) struct InProcess {
     log: Arc<Log>,
     feed: Arc<Feed>,
     platform: String,
-    repositories: plinth_releasechannel::Options,
+    delivery: Delivery,
     handle: Mutex<Option<Handle>>,
 }
 
 impl InProcess {
-    pub(crate) fn new(
-        host: Host,
-        log: Arc<Log>,
-        feed: Arc<Feed>,
-        platform: &str,
-        repositories: plinth_releasechannel::Options,
-    ) -> Self {
-        Self { host, log, feed, platform: platform.to_owned(), repositories, handle: Mutex::new(None) }
+    pub(crate) fn new(host: Host, log: Arc<Log>, feed: Arc<Feed>, platform: &str, delivery: Delivery) -> Self {
+        Self { host, log, feed, platform: platform.to_owned(), delivery, handle: Mutex::new(None) }
     }
 
     fn options(&self) -> Options {
         Options {
             platform: Some(self.platform.clone()),
             seed: self.log.read(|state| state.applied.clone()),
-            repositories: self.repositories.clone(),
+            repositories: self.delivery.repositories.clone(),
+            images: self.delivery.images.clone(),
             ..Options::default()
         }
     }

@@ -7,4 +7,5 @@ mod session;
 
 pub(crate) use approve::Ask;
 pub(crate) use host::{Host, connect};
+pub(crate) use looped::Delivery;
 pub(crate) use session::{Session, interrupted, journal, refused};

@@ -11,7 +11,10 @@ use plinth_bootstrap::{Error, Ports};
 use plinth_manager::{Shutdown, SystemClock};
 use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, feed::Feed};
 
-use super::{host::Host, looped::InProcess};
+use super::{
+    host::Host,
+    looped::{Delivery, InProcess},
+};
 use crate::{exit::Failure, journal::FileJournal, out::Out};
 
 /// Everything that a run of a verb holds.
@@ -31,7 +34,7 @@ impl Session {
         journal: Arc<dyn Journal>,
         mut sinks: Vec<Arc<dyn Sink>>,
         platform: &str,
-        repositories: plinth_releasechannel::Options,
+        delivery: Delivery,
     ) -> Result<Self, Failure> {
         let feed = Arc::new(Feed::default());
         sinks.push(feed.clone());
@@ -40,7 +43,7 @@ impl Session {
             .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
         let log = Arc::new(log);
         let resumed = log.read(unfinished);
-        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), feed, platform, repositories));
+        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), feed, platform, delivery));
         let ports = Ports {
             applier: host.0.clone(),
             reader: host.0.clone(),

@@ -107,6 +107,22 @@ impl Delivery {
         self.world.recorder.record(EventKind::Warning { subject, reason, message });
     }
 
+    /// Images where they can be pulled; one that no resource describes is said once for each manifest.
+    fn localize(&self, deployer: &ObjectKey, origin: &Origin, objects: &mut [Object]) {
+        let mut leaks = BTreeSet::new();
+        for object in objects {
+            let mut value = Value::Object(std::mem::take(&mut object.0));
+            leaks.extend(self.images.localize(&mut value));
+            *object = Object::from_value(value).unwrap_or_default();
+        }
+        for image in leaks {
+            let (resource, component) = (&origin.resource, &origin.component);
+            let message = format!("no resource describes the image {image}, which {resource} of {component} names");
+            let subject = Some(Subject::root(deployer.clone()));
+            self.world.recorder.record(EventKind::Warning { subject, reason: "Leak".to_owned(), message });
+        }
+    }
+
     async fn manifest(
         &self,
         pass: &mut Pass<'_>,
@@ -135,7 +151,8 @@ impl Delivery {
             descriptor.map_err(|error| super::sources::failed(Reason::GetComponentVersionFailed, &error))?.descriptor;
         let index = resource::find(&descriptor, &identity(&found))?;
         let bytes = self.sources.read(&*repository, &descriptor, &descriptor.resources[index], &credentials).await?;
-        let objects = manifests::objects(&format!("resource {name} of {component}"), &bytes)?;
+        let mut objects = manifests::objects(&format!("resource {name} of {component}"), &bytes)?;
+        self.localize(pass.key, &origin, &mut objects);
         memory.manifest = Some((input, objects.clone()));
         Ok((origin, objects))
     }

@@ -1,6 +1,12 @@
 //! Where a node can pull an image from: `imageReference` of `status.resource.access` (contracts 17, openmcp.md finding 4). Pure.
 
-use plinth_releasechannel::{ComponentVersion, descriptor::Resource};
+use std::collections::BTreeSet;
+
+use plinth_releasechannel::{
+    ComponentVersion,
+    descriptor::Resource,
+    localization::{Applied, Localization},
+};
 use serde_json::Value;
 
 /// Knows where images of a release channel lie, when that is not where their component says: a mirror, or the registry that
@@ -8,6 +14,9 @@ use serde_json::Value;
 pub trait Images: Send + Sync {
     /// The pullable reference, `host/path[:tag]@digest`, of a resource; `None` where it is not known.
     fn pullable(&self, component: &ComponentVersion, resource: &Resource) -> Option<String>;
+
+    /// Puts the mirror's references into a manifest; gives the images that no resource describes.
+    fn localize(&self, manifest: &mut Value) -> BTreeSet<String>;
 }
 
 /// Nothing is mirrored.
@@ -17,6 +26,23 @@ pub struct NotMirrored;
 impl Images for NotMirrored {
     fn pullable(&self, _: &ComponentVersion, _: &Resource) -> Option<String> {
         None
+    }
+
+    fn localize(&self, _: &mut Value) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+}
+
+/// The images of a release channel, by its map.
+impl Images for Localization {
+    fn pullable(&self, component: &ComponentVersion, resource: &Resource) -> Option<String> {
+        self.of_resource(component, &resource.identity.name, &resource.identity.extra).map(str::to_owned)
+    }
+
+    fn localize(&self, manifest: &mut Value) -> BTreeSet<String> {
+        let mut applied = Applied::default();
+        self.apply(manifest, &mut applied);
+        applied.leaks
     }
 }
 
@@ -126,6 +152,10 @@ mod tests {
     impl Images for Mirror {
         fn pullable(&self, component: &ComponentVersion, resource: &Resource) -> Option<String> {
             Some(format!("mirror.test/{}/{}@sha256:00", component.name, resource.identity.name))
+        }
+
+        fn localize(&self, _: &mut Value) -> BTreeSet<String> {
+            BTreeSet::new()
         }
     }
 

@@ -4,11 +4,17 @@ use std::sync::Arc;
 
 use plinth_api::{ClusterKey, Object, ObjectKey};
 use plinth_manager::reconcile::{Outcome, Reconciler};
-use plinth_releasechannel::{Format, Limits, Options, pack};
+use plinth_releasechannel::{
+    Format, Limits, Options, RepositoryRef, Selection, SourceRef, inspect, localization::Localization, pack,
+};
 use plinth_run::EventKind;
 use serde_json::{Value, json};
 
-use super::{Delivery, Kind, image::NotMirrored, sources::LiveSources};
+use super::{
+    Delivery, Kind,
+    image::{Images, NotMirrored},
+    sources::LiveSources,
+};
 use crate::twin::Scene;
 
 const CHANNEL: &str = r#"
@@ -43,9 +49,13 @@ struct Stage {
 
 impl Stage {
     fn set() -> Self {
+        Self::with(Arc::new(NotMirrored))
+    }
+
+    fn with(images: Arc<dyn Images>) -> Self {
         let scene = Scene::set();
         let sources = Arc::new(LiveSources::new(Options { no_user_config: true, ..Options::default() }));
-        let delivery = Delivery::new(scene.world.clone(), sources, Arc::new(NotMirrored));
+        let delivery = Delivery::new(scene.world.clone(), sources, images);
         Self { scene, delivery, folder: tempfile::tempdir().unwrap() }
     }
 
@@ -242,4 +252,45 @@ async fn objects_of_kinds_that_come_late_are_deferred() {
             "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
     stage.scene.twin.serve(&Object::from_value(crd).unwrap());
     assert_eq!(stage.pass(&deployer).await, Outcome::Done, "{:?}", stage.ready(&deployer));
+}
+
+/// Contracts 17: with a mirror every image of the channel has its place there, also one that the channel holds itself; and manifests name
+/// it there.
+#[tokio::test]
+async fn a_mirror_gives_the_images_and_manifests_name_them_there() {
+    let manifests = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {image: \"reg.test/leaf:1.0.0\", strayImage: \"quay.test/stray:1\"}\n";
+    let named = CHANNEL.replace("external, access", "external, digest: DIGEST, access");
+    let digest = format!("{{hashAlgorithm: SHA-256, normalisationAlgorithm: ociArtifactDigest/v1, value: {}}}", "a".repeat(64));
+    let text =
+        |text: &str| text.replace("DIGEST", &digest).replace("VERSION", "1.0.0").replace("TEXT", &json!(manifests).to_string());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("channel.yaml"), text(&named)).unwrap();
+    let source = SourceRef::parse(folder.path().to_str().unwrap()).unwrap();
+    let options = Options { no_user_config: true, ..Options::default() };
+    let channel = inspect(&source, &Selection::default(), &options).await.unwrap();
+    let mirror = RepositoryRef::parse("mirror.test/site").unwrap();
+    let stage = Stage::with(Arc::new(Localization::new(&channel.lock, None, &mirror)));
+    let path = folder.path().join("channel.tgz");
+    pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path)).unwrap();
+    stage.component(json!({"type": "CommonTransportFormat", "filePath": path})).await;
+
+    let mirrored = format!("mirror.test/site/leaf:1.0.0@sha256:{}", "a".repeat(64));
+    let image = stage.put(Kind::Resource, "image", resource_spec("image", json!([{"name": "leaf"}])));
+    assert_eq!(stage.pass(&image).await, Outcome::Done, "{:?}", stage.ready(&image));
+    assert_eq!(stage.status(&image)["resource"]["access"]["imageReference"], mirrored.as_str());
+    assert_eq!(stage.status(&image)["additional"]["oci"]["registry"], "mirror.test");
+    assert_eq!(stage.status(&image)["additional"]["oci"]["tag"], "1.0.0");
+
+    let mut spec = resource_spec("manifests", json!([]));
+    spec["additionalStatusFields"] = Value::Null;
+    let resource = stage.put(Kind::Resource, "manifests", spec);
+    stage.pass(&resource).await;
+    let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
+    for _ in 0..2 {
+        assert_eq!(stage.pass(&deployer).await, Outcome::Done, "{:?}", stage.ready(&deployer));
+    }
+    let deployed = stage.scene.twin.object(&config_map("default", "one")).unwrap();
+    assert_eq!(deployed.at(&["data", "image"]), Some(&json!(mirrored)));
+    let is_leak = |event: &EventKind| matches!(event, EventKind::Warning { reason, message, .. } if reason == "Leak" && message.contains("quay.test/stray:1"));
+    assert_eq!(stage.scene.events().iter().filter(|event| is_leak(event)).count(), 1);
 }

@@ -7,6 +7,7 @@ mod staging;
 
 use std::path::Path;
 
+use plinth_api::lock::ReleaseLock;
 use serde_json::{Map, Value, json};
 
 pub use complete::missing;
@@ -17,9 +18,12 @@ use crate::channel::Channel;
 use crate::closure::Node;
 use crate::ctf::{Contents, IndexEntry};
 use crate::descriptor::{Descriptor, Schema};
-use crate::error::{RepositoryError, ResolveError};
+use crate::error::{ErrorKind, RepositoryError, ResolveError};
 use crate::image::is_tag;
 use crate::normalise::{Normalisation, normalise};
+use crate::program;
+use crate::repository::{Pointer, entry_digest, media_type};
+use crate::source::DESCRIPTORS;
 use crate::versions::to_tag;
 
 /// Repository, inside a bundle and a mirror, of the lock that the bundle was made from. It has the original references.
@@ -54,11 +58,38 @@ pub async fn create(channel: &Channel, staging: &Path) -> Result<Bundle, Resolve
         let in_node = |source| ResolveError::Repository { path: node.path.clone(), source };
         add_component(node, &mut staging, &mut bundle).await.map_err(in_node)?;
     }
-    add_lock(channel, &mut bundle.contents);
+    // A bundle of a bundle remembers what the first one did.
+    let original = original_lock(channel).await?;
+    add_lock(original.as_ref().unwrap_or(&channel.lock), channel, &mut bundle.contents);
     bundle.contents.artifacts.sort();
     bundle.contents.artifacts.dedup();
     bundle.bytes = staging.bytes;
     Ok(bundle)
+}
+
+/// Adds plinth itself: the component [`program::COMPONENT`] of this version, whose image is the static executable in one layer. Where
+/// the channel has the component, or the executable cannot run alone, the bundle says so and stays as it is.
+pub fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, staging: &Path) -> Result<(), ResolveError> {
+    let repository = format!("{DESCRIPTORS}/{}", program::COMPONENT);
+    if bundle.contents.artifacts.iter().any(|entry| entry.repository == repository) {
+        bundle.remarks.push(format!("the channel brings {} itself", program::COMPONENT));
+        return Ok(());
+    }
+    std::fs::create_dir_all(staging).map_err(|error| crate::ctf::file_error("create", staging, error))?;
+    match program::component(executable, version, &program::Keep::Folder(staging), &mut bundle.contents) {
+        Ok(added) => {
+            bundle.resources += 1;
+            bundle.bytes += added.size;
+            list_by_name(Some(&added.name), std::slice::from_ref(&added.manifest), bundle);
+        }
+        Err(RepositoryError::Malformed { what, reason }) => {
+            bundle.remarks.push(format!("plinth itself is not in the bundle: {what}: {reason}"));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    bundle.contents.artifacts.sort();
+    bundle.contents.artifacts.dedup();
+    Ok(())
 }
 
 async fn add_component(node: &Node, staging: &mut staging::Staging<'_>, bundle: &mut Bundle) -> Result<(), RepositoryError> {
@@ -134,9 +165,28 @@ fn list_by_name(name: Option<&String>, manifests: &[(crate::Digest, String)], bu
     });
 }
 
+/// The lock that a bundle was made from, where the channel is one: it has the original references. It is not signed, so that nothing may be
+/// believed for its sake but how things were called.
+pub async fn original_lock(channel: &Channel) -> Result<Option<ReleaseLock>, ResolveError> {
+    let node = channel.closure.require(&channel.root)?;
+    let (store, limits) = (node.source.artifacts(), &channel.fetcher.limits);
+    let base = node.source.location("");
+    let repository = format!("{}{LOCK_REPOSITORY}/{}", base.trim_end_matches(&format!("{DESCRIPTORS}/")), channel.root.name);
+    let what = format!("the lock of {}", channel.root);
+    let manifest = match store.manifest(&repository, &Pointer::Tag(to_tag(&channel.root.version))).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let layer = manifest.entries("layers").iter().find(|layer| media_type(layer) == LOCK_TYPE);
+    let layer = layer.ok_or_else(|| RepositoryError::malformed(&what, "its manifest has no layer with a lock"))?;
+    let bytes = store.blob(&repository, &entry_digest(layer, &what)?).await?.read(limits.document_bytes).await?;
+    let lock: ReleaseLock = crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(&what, error))?;
+    Ok(Some(lock))
+}
+
 /// The lock as an artifact of its own.
-fn add_lock(channel: &Channel, contents: &mut Contents) {
-    let lock = serde_json::to_vec(&channel.lock).expect("a lock is plain data");
+fn add_lock(lock: &ReleaseLock, channel: &Channel, contents: &mut Contents) {
+    let lock = serde_json::to_vec(lock).expect("a lock is plain data");
     let layer = added(contents, lock, LOCK_TYPE);
     let config = added(contents, b"{}".to_vec(), "application/vnd.oci.empty.v1+json");
     let manifest =

@@ -4,6 +4,7 @@ mod consumer;
 mod docker;
 mod ocm;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub(crate) use consumer::RequestedRepository;
@@ -19,10 +20,12 @@ const LIMIT: u64 = 8 << 20;
 pub(crate) struct Configuration {
     consumers: Vec<consumer::Consumer>,
     dockers: Vec<docker::DockerConfig>,
-    hosts: std::collections::BTreeMap<String, Credential>,
+    hosts: BTreeMap<String, Credential>,
     pub(crate) resolvers: Vec<Resolver>,
     pub(crate) ca_files: Vec<PathBuf>,
     pub(crate) ca_pem: Vec<String>,
+    /// Hosts whose certificate is not looked at.
+    pub(crate) insecure_tls: BTreeSet<String>,
     /// Public keys and certificates by signature name.
     pub(crate) keys: Vec<(String, KeySource)>,
 }
@@ -40,7 +43,8 @@ pub(crate) struct HelperError {
 impl Configuration {
     /// Reads everything that the options name, and without [`Options::no_user_config`] what the current user has.
     pub(crate) fn load(options: &Options) -> Result<Self, ResolveError> {
-        let mut configuration = Self { hosts: options.credentials.clone(), ..Self::default() };
+        let mut configuration =
+            Self { hosts: options.credentials.clone(), insecure_tls: options.insecure_tls.clone(), ..Self::default() };
         let home = if options.no_user_config { None } else { std::env::var_os("HOME").map(PathBuf::from) };
         for text in &options.ocm_config_texts {
             ocm::read(&mut configuration, text.as_bytes(), "an .ocmconfig from the cluster", None)?;

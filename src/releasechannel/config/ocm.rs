@@ -38,14 +38,18 @@ pub(crate) enum KeySource {
 }
 
 impl Resolver {
-    /// Whether it is to be asked for this component version.
-    pub(crate) fn matches(&self, name: &str, version: &str) -> bool {
-        let by_name = match &self.pattern {
+    /// Whether it is to be asked which versions of this component there are.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        match &self.pattern {
             Pattern::Prefix(prefix) => prefix.is_empty() || name == prefix || name.starts_with(&format!("{prefix}/")),
             Pattern::Glob(pattern) => glob(pattern.as_bytes(), name.as_bytes()),
-        };
+        }
+    }
+
+    /// Whether it is to be asked for this component version.
+    pub(crate) fn matches(&self, name: &str, version: &str) -> bool {
         let in_range = |range: &Constraint| Version::parse(version).is_some_and(|version| range.allows(&version));
-        by_name && self.range.as_ref().is_none_or(in_range)
+        self.knows(name) && self.range.as_ref().is_none_or(in_range)
     }
 }
 
@@ -202,6 +206,13 @@ fn read_tls(configuration: &mut Configuration, entry: &Value, folder: Option<&Pa
             ("", "") => {}
             ("", pem) => configuration.ca_pem.push(pem.to_owned()),
             (path, _) => configuration.ca_files.extend(at(folder, path)),
+        }
+    }
+    // What comes from a cluster may add trust in an authority, never take checks away.
+    let hosts = entry.get("hosts").and_then(Value::as_object).filter(|_| folder.is_some());
+    for (host, settings) in hosts.into_iter().flatten() {
+        if settings.get("insecureSkipVerify").and_then(Value::as_bool) == Some(true) {
+            configuration.insecure_tls.insert(host.clone());
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::ctf::{Contents, Payload, file_error};
 use crate::digest::Hasher;
 use crate::error::RepositoryError;
 use crate::options::Limits;
+use crate::program::{self, Keep};
 
 /// Packs an input into the contents.
 pub(super) fn pack(
@@ -52,7 +53,8 @@ pub(super) fn pack(
         }
         "utf8" => Ok(blob(text("text").as_bytes().to_vec(), &media_type(text("mediaType"), "text/plain"), compress, contents)),
         "ociLayout" | "ocilayout" => layout::pack(&path()?, contents, limits),
-        _ => Err(refuse(format!("the input type `{}` is not file, dir, utf8, helm or ociLayout", text("type")))),
+        "executable" => program::pack(&path()?, text("name"), &Keep::Memory, contents),
+        _ => Err(refuse(format!("the input type `{}` is not file, dir, utf8, helm, ociLayout or executable", text("type")))),
     }
 }
 

@@ -1,9 +1,11 @@
-use plinth_api::lock::LockedComponent;
+use plinth_api::lock::{LockedComponent, LockedResource, ReleaseLock};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::words::words;
 use super::*;
 use crate::digest::Digest;
+use crate::source::RepositoryRef;
 
 fn resource(name: &str, access: Value, digest: Option<&Digest>) -> LockedResource {
     LockedResource {
@@ -35,7 +37,7 @@ fn localization() -> Localization {
         ..LockedComponent::default()
     };
     let lock = ReleaseLock { components: vec![component], ..ReleaseLock::default() };
-    Localization::new(&lock, &RepositoryRef::parse("http://mirror.example:5000/x").unwrap())
+    Localization::new(&lock, None, &RepositoryRef::parse("http://mirror.example:5000/x").unwrap())
 }
 
 fn check(text: &str, expected: &str) {
@@ -55,7 +57,9 @@ fn replaces_every_spelling_of_an_image() {
     check("127.0.0.1:25000/acme/pinned:v2", pinned);
     check(&format!("127.0.0.1:25000/acme/pinned@{}", Digest::of(b"gateway")), pinned);
     check("docker.io/library/nginx:1.27", "mirror.example:5000/x/library/nginx:1.27@DIGEST");
-    check("acme/local:v3", "mirror.example:5000/x/component-descriptors/acme.example/gateway@DIGEST");
+    check("acme/local:v3", "mirror.example:5000/x/acme/local:v3@DIGEST");
+    // A copy by value keeps no host: the path decides.
+    check("quay.io/acme/local:v3", "mirror.example:5000/x/acme/local:v3@DIGEST");
 }
 
 #[test]
@@ -103,8 +107,8 @@ fn reports_leaks_and_what_was_never_used() {
     localization.apply(&mut document, &mut applied);
     assert_eq!(applied.leaks.iter().collect::<Vec<_>>(), ["quay.io/evil/miner:1"]);
     assert_eq!(applied.replaced.len(), 1);
-    let unused: Vec<&str> = localization.unused(&applied).iter().map(|image| image.resource.as_str()).collect();
-    assert_eq!(unused, ["local", "nginx", "pinned"]);
+    let unused: Vec<&str> = localization.unused(&applied.used).iter().map(|image| image.resource.as_str()).collect();
+    assert_eq!(unused, ["local", "nginx", "pinned", "unknown-bytes"]);
 }
 
 proptest! {
@@ -125,4 +129,149 @@ proptest! {
         localization.apply(&mut twice, &mut applied);
         prop_assert_eq!(once, twice);
     }
+}
+
+fn applied_to(mut document: Value) -> (Value, Applied) {
+    let mut applied = Applied::default();
+    localization().apply(&mut document, &mut applied);
+    (document, applied)
+}
+
+#[test]
+fn replaces_references_that_are_taken_apart() {
+    let digest = Digest::of(b"gateway").to_string();
+    let (values, applied) = applied_to(json!({"spec": {"values": {
+        "whole": {"repository": "ghcr.io/acme/gateway", "tag": "v1"},
+        "pinned": {"registry": "ghcr.io", "repository": "acme/gateway", "tag": "v1", "digest": ""},
+        "other": {"repository": "quay.io/evil/miner", "tag": "1"},
+        "open": {"repository": "ghcr.io/acme/gateway", "tag": "${schema.spec.tag}"},
+        "git": {"repository": "https://ghcr.io/acme/gateway", "tag": "v1"},
+        "plain": {"repository": "charts", "tag": "v1"},
+    }, "chart": {"url": "oci://ghcr.io/acme/gateway", "ref": {"tag": "v1"}}}}));
+    let values_of = |name: &str| values["spec"]["values"][name].clone();
+    assert_eq!(values_of("whole"), json!({"repository": "mirror.example:5000/x/acme/gateway", "tag": "v1"}));
+    assert_eq!(
+        values_of("pinned"),
+        json!({"registry": "mirror.example:5000", "repository": "x/acme/gateway", "tag": "v1", "digest": digest})
+    );
+    for name in ["other", "open", "git", "plain"] {
+        assert!(!values_of(name).to_string().contains("mirror"), "{name}");
+    }
+    assert_eq!(
+        values["spec"]["chart"],
+        json!({"url": "oci://mirror.example:5000/x/acme/gateway", "ref": {"tag": "v1", "digest": digest}})
+    );
+    assert_eq!(applied.leaks.iter().collect::<Vec<_>>(), ["quay.io/evil/miner:1"]);
+}
+
+#[test]
+fn finds_leaks_in_expressions_defaults_and_beginnings_and_touches_none() {
+    let leaking = json!({
+        "image": "quay.io/evil/miner:${schema.spec.tag}",
+        "initImage": "${schema.spec.image != '' ? schema.spec.image : 'quay.io/other/miner:1'}",
+        "spec": {"image": "string | default=\"quay.io/third/miner:1\""},
+        "mirrored": {"image": "mirror.example:5000/x/acme/gateway:v1"},
+        "computed": {"image": "${registry}/gateway:v1"},
+        "text": "quay.io/no/image:1",
+    });
+    let (after, applied) = applied_to(leaking.clone());
+    assert_eq!(after, leaking);
+    let expected = ["quay.io/evil/miner:${schema.spec.tag}", "quay.io/other/miner:1", "quay.io/third/miner:1"];
+    assert_eq!(applied.leaks.iter().collect::<Vec<_>>(), expected);
+    let (after, _) = applied_to(json!({"image": "string | default=\"ghcr.io/acme/gateway:v1\""}));
+    assert!(after["image"].as_str().unwrap().starts_with("string | default=\"mirror.example:5000/x/acme/gateway:v1@"), "{after}");
+}
+
+/// After a copy by value the channel's own lock has forgotten where images came from; the one from before remembers.
+#[test]
+fn the_lock_from_before_gives_names_and_nothing_else() {
+    let (digest, other) = (Digest::of(b"gateway"), Digest::of(b"other"));
+    let component = |access: Value, digest: &Digest| LockedComponent {
+        name: "acme.example/gateway".into(),
+        version: "1.0.0".into(),
+        resources: vec![resource("gateway", access, Some(digest))],
+        ..LockedComponent::default()
+    };
+    let lock = |component: LockedComponent| ReleaseLock { components: vec![component], ..ReleaseLock::default() };
+    let blob = json!({"type": "localBlob", "localReference": digest.as_str(), "mediaType": crate::assembly::MANIFEST, "referenceName": "acme/gateway:v1"});
+    let now = lock(component(blob, &digest));
+    let image = json!({"type": "ociArtifact", "imageReference": "ghcr.io/acme/gateway:v1"});
+    let mirror = RepositoryRef::parse("mirror.example").unwrap();
+    let map = Localization::new(&now, Some(&lock(component(image.clone(), &digest))), &mirror);
+    assert_eq!(map.find("ghcr.io/acme/gateway:v1").unwrap().mirrored, format!("mirror.example/acme/gateway:v1@{digest}"));
+    assert!(map.find("quay.io/acme/gateway:v1").is_none());
+    // A lock of other content is not asked.
+    let map = Localization::new(&now, Some(&lock(component(image, &other))), &mirror);
+    assert_eq!(map.images()[0].original, "acme/gateway:v1");
+}
+
+#[test]
+fn a_path_that_two_images_have_decides_nothing() {
+    let blob = |content: &[u8]| json!({"type": "localBlob", "localReference": Digest::of(content).as_str(), "mediaType": crate::assembly::MANIFEST, "referenceName": "acme/app:1"});
+    let component = LockedComponent {
+        name: "acme.example/x".into(),
+        resources: vec![resource("a", blob(b"a"), None), resource("b", blob(b"b"), None)],
+        ..LockedComponent::default()
+    };
+    let lock = ReleaseLock { components: vec![component], ..ReleaseLock::default() };
+    let map = Localization::new(&lock, None, &RepositoryRef::parse("mirror.example").unwrap());
+    assert!(map.find("quay.io/acme/app:1").is_none());
+}
+
+#[test]
+fn without_a_mirror_nothing_is_rewritten_and_leaks_are_found() {
+    let component = LockedComponent {
+        name: "acme.example/gateway".into(),
+        resources: vec![resource("gateway", json!({"type": "ociArtifact", "imageReference": "ghcr.io/acme/gateway:v1"}), None)],
+        ..LockedComponent::default()
+    };
+    let map = Localization::describing(&ReleaseLock { components: vec![component], ..ReleaseLock::default() });
+    let document = json!({"a": {"image": "ghcr.io/acme/gateway:v1"}, "b": {"image": "quay.io/evil/miner:1"}, "c": {"repository": "ghcr.io/acme/gateway", "tag": "v1"}});
+    let (mut after, mut applied) = (document.clone(), Applied::default());
+    map.apply(&mut after, &mut applied);
+    assert_eq!(after, document);
+    assert_eq!((applied.used.len(), applied.leaks.len(), map.unused(&applied.used).len()), (1, 1, 0));
+}
+
+/// Bundle → mirror → map: the map of the mirrored channel knows the original names, and every image is found where it says.
+#[tokio::test]
+async fn show_04_localization() {
+    use crate::registry::{Registries, push};
+    use crate::resolve::{Selection, inspect};
+    use crate::testing::{RealRegistry, data, offline};
+
+    let (origin, mirror) = (RealRegistry::start().await, RealRegistry::start().await);
+    let mut options = offline();
+    options.plain_http.extend([origin.host.clone(), mirror.host.clone()]);
+    let registries = Registries::new(&options).unwrap();
+    // Images at their origin, and a channel that refers to them there.
+    let corpus = crate::Contents::open(&data().join("ocm/ctf/v1-byval"), &options.limits).unwrap();
+    let component = "acme.example/services/gateway:1.3.0";
+    let at = |place: String, options: crate::Options| async move {
+        let source = crate::SourceRef::parse(&format!("{place}//{component}")).unwrap();
+        inspect(&source, &Selection::default(), &options).await.unwrap()
+    };
+    let bundled = |channel: crate::Channel, to: String, options: crate::Options| async move {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = crate::bundle::create(&channel, folder.path()).await.unwrap();
+        push(&bundle.contents, &RepositoryRef::parse(&to).unwrap(), &Registries::new(&options).unwrap()).await.unwrap();
+    };
+    push(&corpus, &RepositoryRef::parse(&format!("{}/packed", origin.host)).unwrap(), &registries).await.unwrap();
+    let packed = at(format!("{}/packed", origin.host), options.clone()).await;
+    let not_pullable = packed.localization(&RepositoryRef::parse(&format!("{}/packed", origin.host)).unwrap()).await.unwrap();
+    assert_eq!(not_pullable.missing(|_| true).len(), 6, "{:?}", not_pullable.missing(|_| true));
+    bundled(packed, format!("{}/site", mirror.host), options.clone()).await;
+
+    let site = RepositoryRef::parse(&format!("{}/site", mirror.host)).unwrap();
+    let only = crate::Options { mirror: Some(site.to_string()), mirror_only: true, ..options.clone() };
+    // The source names a registry that nobody may ask.
+    let mirrored = at("unreachable.invalid/x".to_owned(), only).await;
+    let map = mirrored.localization(&site).await.unwrap();
+    assert_eq!(map.missing(|_| true), [""; 0]);
+    for image in map.images() {
+        assert!(image.mirrored.starts_with(&format!("{}/site/{}@sha256:", mirror.host, image.original)), "{image:?}");
+    }
+    let elsewhere = mirrored.localization(&RepositoryRef::parse(&format!("{}/other", mirror.host)).unwrap()).await.unwrap();
+    assert_eq!(elsewhere.missing(|_| true).len(), map.images().len());
+    eprintln!("SHOW 04 localization {} images by name and digest in the mirror", map.images().len());
 }

@@ -121,7 +121,7 @@ impl Registry {
                 &format!("its token service {} is not one that credentials may be sent to", url.origin().ascii_serialization()),
             ));
         }
-        let request = token_request(&self.shared.http, url, service, scope, credential);
+        let request = token_request(self.shared.http.of(&url), url.clone(), service, scope, credential);
         let response = request.send().await.map_err(|error| self.unavailable("a token", 1, &chain(&error)))?;
         if !response.status().is_success() {
             return Err(self.denied(repository, &format!("its token service answered {}", response.status())));

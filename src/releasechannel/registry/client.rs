@@ -1,5 +1,6 @@
 //! One registry: requests with retries, redirects and logins, and the store that they make.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -143,7 +144,8 @@ impl Registry {
     async fn follow(&self, request: &Request<'_>, authorization: Option<&str>) -> Result<Response, Failure> {
         let mut url = request.url.clone();
         for _ in 0..HOPS {
-            let mut builder = self.shared.http.request(request.method.clone(), url.clone()).headers(request.headers.clone());
+            let http = self.shared.http.of(&url);
+            let mut builder = http.request(request.method.clone(), url.clone()).headers(request.headers.clone());
             if let (Some(authorization), true) = (authorization, url.origin() == self.base.origin()) {
                 let mut value = HeaderValue::from_str(authorization)
                     .map_err(|_| Failure::Final(self.denied(request.what, "the credentials cannot be sent")))?;
@@ -252,36 +254,56 @@ impl Registry {
         Err(RepositoryError::Digest { what: self.place_of(what), expected, found })
     }
 
-    /// All pages of the tag list.
+    /// All pages of the tag list; none where the repository is unknown.
     async fn list_tags(&self, repository: &str) -> Result<Vec<String>, RepositoryError> {
-        #[derive(serde::Deserialize)]
-        struct Page {
-            #[serde(default)]
-            tags: Option<Vec<String>>,
+        let first = self.url(repository, "tags/list?n=1000")?;
+        match self.list(first, repository, "tags", &format!("tags of {repository}")).await {
+            Err(RepositoryError::NotFound { .. }) => Ok(Vec::new()),
+            other => other,
         }
+    }
+
+    /// The catalogue. A shared registry often forbids it, or has none: then nothing is known.
+    async fn list_repositories(&self) -> Result<Option<Vec<String>>, RepositoryError> {
+        let first = self.base.join("_catalog?n=1000").expect("a plain word is a path");
+        match self.list(first, "", "repositories", "the catalogue").await {
+            Ok(mut names) => {
+                names.sort();
+                Ok(Some(names))
+            }
+            Err(RepositoryError::NotFound { .. } | RepositoryError::Denied { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All pages of a list: the texts under `field`.
+    async fn list(&self, first: Url, repository: &str, field: &'static str, what: &str) -> Result<Vec<String>, RepositoryError> {
         let limits = &self.shared.options.limits;
-        let what = format!("tags of {repository}");
-        let mut tags = Vec::new();
-        let mut next = Some(self.url(repository, "tags/list?n=1000")?);
+        let mut all = Vec::new();
+        let mut next = Some(first);
         let mut pages = 0;
         while let Some(url) = next.take() {
             let _slot = self.slots.acquire().await;
-            let response = match self.send(&Request::get(url.clone(), repository, &what)).await {
-                Err(RepositoryError::NotFound { .. }) if pages == 0 => return Ok(Vec::new()),
+            let response = match self.send(&Request::get(url.clone(), repository, what)).await {
+                Err(RepositoryError::NotFound { .. }) if pages > 0 => {
+                    return Err(RepositoryError::malformed(self.place_of(what), "its next page is not there"));
+                }
                 other => other?,
             };
             let link = response.headers().get("link").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            let bytes = self.body(response, limits.manifest_bytes, &what).await?;
-            let page: Page =
-                crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(self.place_of(&what), error))?;
-            tags.extend(page.tags.unwrap_or_default());
+            let bytes = self.body(response, limits.manifest_bytes, what).await?;
+            let mut page: BTreeMap<String, serde_json::Value> =
+                crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(self.place_of(what), error))?;
+            let texts: Option<Vec<String>> = serde_json::from_value(page.remove(field).unwrap_or_default())
+                .map_err(|error| RepositoryError::malformed(self.place_of(what), error))?;
+            all.extend(texts.unwrap_or_default());
             pages += 1;
-            if tags.len() > limits.tags || pages > limits.tags / 10 + 10 {
-                return Err(RepositoryError::Limit { what: self.place_of(&what), limit: limits.tags as u64, unit: "tags" });
+            if all.len() > limits.tags || pages > limits.tags / 10 + 10 {
+                return Err(RepositoryError::Limit { what: self.place_of(what), limit: limits.tags as u64, unit: field });
             }
-            next = link.and_then(|link| next_page(&link)).map(|link| self.page(&url, &link, &what)).transpose()?;
+            next = link.and_then(|link| next_page(&link)).map(|link| self.page(&url, &link, what)).transpose()?;
         }
-        Ok(tags)
+        Ok(all)
     }
 
     fn page(&self, from: &Url, link: &str, what: &str) -> Result<Url, RepositoryError> {
@@ -325,9 +347,17 @@ pub(super) fn retry_after(response: &Response) -> Later {
     if !matches!(response.status().as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
         return Later::No;
     }
-    let seconds =
-        response.headers().get("retry-after").and_then(|value| value.to_str().ok()).and_then(|text| text.trim().parse().ok());
-    Later::Yes(seconds.map(Duration::from_secs))
+    let text = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
+    Later::Yes(text.and_then(|text| pause(text.trim(), jiff::Timestamp::now())))
+}
+
+/// Seconds, or a date (RFC 9110).
+fn pause(text: &str, now: jiff::Timestamp) -> Option<Duration> {
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
 /// `<url>; rel="next"`.
@@ -356,7 +386,25 @@ impl ArtifactStore for Registry {
     }
 
     fn repositories(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>> {
-        // The catalogue of a shared registry is often forbidden, and never what a channel is.
-        async { Ok(None) }.boxed()
+        self.list_repositories().boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_a_number_or_a_date() {
+        let now: jiff::Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
+        for (text, expected) in [
+            ("7", Some(7)),
+            ("Mon, 30 Nov 2026 10:00:20 GMT", Some(20)),
+            ("Mon, 30 Nov 2026 09:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            assert_eq!(pause(text, now), expected.map(Duration::from_secs), "{text}");
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! The HTTP client: trust and time limits. It follows no redirect by itself.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use url::Url;
 
 use crate::config::Configuration;
 use crate::ctf::archive::read_file;
@@ -15,11 +17,39 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Longest silence in the middle of an answer.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// Builds the client. Extra authorities are added to those of the system.
-pub(super) fn client(options: &Options, configuration: &Configuration) -> Result<Client, ResolveError> {
-    // Fails only where somebody chose a provider before, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let tls = super::trust::configuration(certificates(options, configuration)?)?;
+/// One client that checks certificates, and one that does not, for the hosts that were named so.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    checking: Client,
+    trusting: Option<Client>,
+    insecure: BTreeSet<String>,
+}
+
+impl Clients {
+    /// Builds them. Extra authorities are added to those of the system.
+    pub(super) fn new(options: &Options, configuration: &Configuration) -> Result<Self, ResolveError> {
+        // Fails only where somebody chose a provider before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let checking = client(super::trust::configuration(certificates(options, configuration)?)?)?;
+        let insecure = configuration.insecure_tls.clone();
+        let trusting = if insecure.is_empty() { None } else { Some(client(super::trust::blind()?)?) };
+        Ok(Self { checking, trusting, insecure })
+    }
+
+    /// The client for a URL. A redirect to another host meets that host's own switch.
+    pub(super) fn of(&self, url: &Url) -> &Client {
+        let Some(trusting) = &self.trusting else { return &self.checking };
+        let host = url.host_str().unwrap_or_default();
+        let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        if !super::is_listed(&self.insecure, &authority) {
+            return &self.checking;
+        }
+        tracing::warn!(%authority, "its certificate is not looked at");
+        trusting
+    }
+}
+
+fn client(tls: rustls::ClientConfig) -> Result<Client, ResolveError> {
     builder()
         .tls_backend_preconfigured(tls)
         .build()

@@ -9,7 +9,7 @@ mod push;
 mod trust;
 mod web;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 pub use push::{Pushed, push};
@@ -34,7 +34,7 @@ pub struct Registries {
 /// What all registries use.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) http: reqwest::Client,
+    pub(crate) http: http::Clients,
     pub(crate) configuration: Configuration,
     pub(crate) options: Options,
 }
@@ -43,7 +43,7 @@ impl Registries {
     /// Reads configuration and certificates; nothing is contacted yet.
     pub fn new(options: &Options) -> Result<Arc<Self>, ResolveError> {
         let configuration = Configuration::load(options)?;
-        let http = http::client(options, &configuration)?;
+        let http = http::Clients::new(options, &configuration)?;
         let shared = Arc::new(Shared { http, configuration, options: options.clone() });
         Ok(Arc::new(Self { shared, hosts: Mutex::default() }))
     }
@@ -86,7 +86,7 @@ impl Registries {
             let reason = format!("with the mirror {mirror} no other registry is contacted");
             return Err(RepositoryError::Unsupported { what: host.to_owned(), reason });
         }
-        let plain_http = plain_http || is_listed(options, host);
+        let plain_http = plain_http || is_listed(&options.plain_http, host);
         let mut hosts = self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let key = format!("{plain_http} {host}");
         let registry = hosts.entry(key).or_insert_with(|| Registry::new(Arc::clone(&self.shared), host, plain_http));
@@ -94,10 +94,10 @@ impl Registries {
     }
 }
 
-/// `--plain-http` takes a host with or without its port.
-fn is_listed(options: &Options, host: &str) -> bool {
+/// Hosts are listed with or without their port.
+fn is_listed(hosts: &BTreeSet<String>, host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    options.plain_http.contains(host) || options.plain_http.contains(name)
+    hosts.contains(host) || hosts.contains(name)
 }
 
 /// Whether a mirror's text says plain HTTP, its host, and the path below it.

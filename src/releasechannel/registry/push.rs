@@ -223,7 +223,8 @@ impl Registry {
         let mut request = self
             .shared
             .http
-            .put(url)
+            .of(&url)
+            .put(url.clone())
             .header("content-type", "application/octet-stream")
             .header("content-length", size)
             .body(body);

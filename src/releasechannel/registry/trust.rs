@@ -25,6 +25,56 @@ pub(super) fn configuration(extra: Vec<CertificateDer<'static>>) -> Result<Clien
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
+/// A TLS configuration that takes every certificate, for hosts that somebody named so. What is read there is still proven by its digests.
+pub(super) fn blind() -> Result<ClientConfig, ResolveError> {
+    let refuse = |error: Error| ResolveError::Option { option: "TLS without checks".to_owned(), reason: error.to_string() };
+    let provider = Arc::new(ring::default_provider());
+    let verifier = Arc::new(Blind { provider: Arc::clone(&provider) });
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(refuse)?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// Says yes to every certificate; the other side must still have its key.
+#[derive(Debug)]
+struct Blind {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Blind {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
 /// What the authorities say; and where they say no, whether the registry shows exactly a certificate that was given. A self-signed
 /// certificate is often marked as an authority, which the check of chains refuses for a server.
 #[derive(Debug)]

@@ -58,7 +58,7 @@ impl Web {
     ) -> Result<Response, Result<String, RepositoryError>> {
         let mut target = url.clone();
         for _ in 0..HOPS {
-            let mut request = self.shared.http.get(target.clone());
+            let mut request = self.shared.http.of(&target).get(target.clone());
             if target.origin() == url.origin() {
                 for (key, value) in headers {
                     request = request.header(key, value);

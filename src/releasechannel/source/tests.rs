@@ -46,6 +46,18 @@ fn takes_everything_else_for_a_path() {
 }
 
 #[test]
+fn a_registry_without_a_component_means_the_only_channel_there() {
+    for (text, repository) in
+        [("h.example/x//", oci("h.example", "x", false)), ("http://h.example//", oci("h.example", "", true))]
+    {
+        let read = SourceRef::parse(text).unwrap();
+        assert_eq!(read, SourceRef::Registry(repository));
+        assert_eq!(read.to_string(), text);
+    }
+    assert_eq!(SourceRef::parse("./x.tgz//").unwrap(), SourceRef::Path("./x.tgz".into()));
+}
+
+#[test]
 fn refuses_what_is_no_source() {
     for text in [
         "",

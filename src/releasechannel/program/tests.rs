@@ -1,0 +1,118 @@
+use super::*;
+use crate::bundle::{self, Bundle};
+use crate::options::{Limits, Options};
+use crate::registry::{Registries, push};
+use crate::repository::Pointer;
+use crate::resolve::{Selection, inspect};
+use crate::source::{RepositoryRef, SourceRef};
+use crate::testing::{RealRegistry, offline};
+
+/// An ELF file of this machine with one program header.
+fn elf(machine: u16, header: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 64 + 56];
+    bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
+    bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+    bytes[32..40].copy_from_slice(&64_u64.to_le_bytes());
+    bytes[54..56].copy_from_slice(&56_u16.to_le_bytes());
+    bytes[56..58].copy_from_slice(&1_u16.to_le_bytes());
+    bytes[64..68].copy_from_slice(&header.to_le_bytes());
+    bytes.resize(100_000, 7);
+    bytes
+}
+
+fn file(bytes: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plinth");
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn refuses_what_cannot_run_alone() {
+    for (bytes, expected) in [
+        (elf(0x3e, 3), "not a static build"),
+        (elf(0x28, 1), "architecture"),
+        (b"#!/bin/sh\n".to_vec(), "not an executable"),
+        (vec![0x7f, b'E', b'L', b'F'], "not an executable"),
+        (Vec::new(), "not an executable"),
+    ] {
+        let (_folder, path) = file(&bytes);
+        let error = pack(&path, "plinth.dev/plinth:v1", &Keep::Memory, &mut Contents::default()).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let (_folder, path) = file(&elf(0x3e, 1));
+    for name in ["", "plinth", "Plinth:1", "a b:1"] {
+        assert!(pack(&path, name, &Keep::Memory, &mut Contents::default()).is_err(), "{name}");
+    }
+    // A table of headers that lies outside of the file.
+    let mut cut = elf(0x3e, 1);
+    cut[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
+    let (_folder, path) = file(&cut);
+    assert!(pack(&path, "plinth:v1", &Keep::Memory, &mut Contents::default()).is_err());
+}
+
+#[test]
+fn the_same_executable_gives_the_same_image_in_memory_and_in_a_folder() {
+    let (folder, path) = file(&elf(0xb7, 1));
+    let mut digests = Vec::new();
+    for keep in [Keep::Memory, Keep::Folder(folder.path())] {
+        let mut contents = Contents::default();
+        digests.push((
+            pack(&path, "plinth:v1", &keep, &mut contents).unwrap().digest,
+            contents.blobs.into_keys().collect::<Vec<_>>(),
+        ));
+    }
+    assert_eq!(digests[0], digests[1]);
+}
+
+/// Bundle → registry → pulled by digest and by name: one layer with the executable, and nothing else.
+#[tokio::test]
+async fn show_04_program() {
+    let registry = RealRegistry::start().await;
+    let program = elf(0x3e, 1);
+    let (folder, path) = file(&program);
+    let mut bundle = Bundle { contents: Contents::default(), resources: 0, bytes: 0, remarks: Vec::new() };
+    bundle::add_program(&mut bundle, &path, "v0.1.0", &folder.path().join("blobs")).unwrap();
+    bundle::add_program(&mut bundle, &path, "v0.1.0", &folder.path().join("blobs")).unwrap();
+    assert_eq!((bundle.resources, bundle.remarks.len()), (1, 1), "{:?}", bundle.remarks);
+    let options = Options { plain_http: [registry.host.clone()].into(), ..offline() };
+    let registries = Registries::new(&options).unwrap();
+    let target = RepositoryRef::parse(&format!("{}/site", registry.host)).unwrap();
+    push(&bundle.contents, &target, &registries).await.unwrap();
+
+    let source = SourceRef::parse(&format!("{}/site//{COMPONENT}:v0.1.0", registry.host)).unwrap();
+    let channel = inspect(&source, &Selection::default(), &options).await.unwrap();
+    let map = channel.localization(&target).await.unwrap();
+    let image = map.of_resource(&channel.root, RESOURCE, &std::collections::BTreeMap::new()).unwrap();
+    let store = registries.of_host(&registry.host, true).unwrap();
+    let image = ImageReference::parse(image).unwrap();
+    assert_eq!((image.repository.as_str(), image.tag.as_deref()), ("site/plinth.dev/plinth", Some("v0.1.0")));
+    let by_digest = store.manifest(&image.repository, &Pointer::Digest(image.digest.clone().unwrap())).await.unwrap();
+    let by_tag = store.manifest(&image.repository, &Pointer::Tag("v0.1.0".into())).await.unwrap();
+    assert_eq!(by_digest.bytes, by_tag.bytes);
+    let layer = by_digest.entries("layers")[0]["digest"].as_str().unwrap().parse().unwrap();
+    let packed = store.blob(&image.repository, &layer).await.unwrap().read(1 << 20).await.unwrap();
+    let plain = crate::ctf::archive::gunzip_bytes(&packed, "layer", Limits::default().document_bytes).unwrap();
+    let mut archive = tar::Archive::new(plain.as_ref());
+    let mut entries = archive.entries().unwrap();
+    let mut entry = entries.next().unwrap().unwrap();
+    let mut found = Vec::new();
+    entry.read_to_end(&mut found).unwrap();
+    assert_eq!((entry.path().unwrap().to_str().unwrap(), entry.header().mode().unwrap()), ("plinth", 0o755));
+    assert!(found == program && entries.next().is_none());
+    let config = by_digest.document["config"]["digest"].as_str().unwrap().parse().unwrap();
+    let config = store.blob(&image.repository, &config).await.unwrap().read(1 << 20).await.unwrap();
+    let config: Value = serde_json::from_slice(&config).unwrap();
+    assert_eq!((config["architecture"].as_str(), config["config"]["Entrypoint"][0].as_str()), (Some("amd64"), Some("/plinth")));
+    assert_eq!(config["rootfs"]["diff_ids"][0], Digest::of(&plain).as_str());
+    eprintln!("SHOW 04 program {} bytes in one layer, pulled by digest and by name", program.len());
+}
+
+/// What does not run alone stays outside, and the bundle says why.
+#[test]
+fn a_bundle_without_a_static_build_says_so() {
+    let (folder, path) = file(&elf(0x3e, 3));
+    let mut bundle = Bundle { contents: Contents::default(), resources: 0, bytes: 0, remarks: Vec::new() };
+    bundle::add_program(&mut bundle, &path, "v0.1.0", folder.path()).unwrap();
+    assert!(bundle.contents.artifacts.is_empty() && bundle.remarks[0].contains("not a static build"), "{:?}", bundle.remarks);
+}
