@@ -26,14 +26,15 @@ async fn show_04_no_egress() {
     let parcel = Parcel::pack().await;
     let variables = [(ARCHIVE, parcel.archive.as_str()), (DISTRIBUTION, &parcel.distribution.source())];
     assert!(namespace.run_test("egress::inside_of_the_namespace", &variables));
-    let refused = namespace.refused();
-    assert_eq!(refused, 0, "something but the mirror was asked");
+    let mut seen = namespace.refused();
+    assert_eq!(seen, 0, "something but the mirror was asked");
     // The same counter sees one stray request of the same program, by name and by address.
-    for (stray, before) in [("registry.example.org", 0), ("192.0.2.10", 1)] {
+    for stray in ["registry.example.org", "192.0.2.10"] {
         assert!(namespace.run_test("egress::stray_inside_of_the_namespace", &[("PLINTH_TEST_STRAY", stray)]));
-        assert!(namespace.refused() > before, "a stray request to {stray} was not seen");
+        let before = std::mem::replace(&mut seen, namespace.refused());
+        assert!(seen > before, "a stray request to {stray} was not seen");
     }
-    eprintln!("SHOW 04 no-egress 0 packets refused; {} with two stray requests", namespace.refused());
+    eprintln!("SHOW 04 no-egress 0 packets refused; {seen} with two stray requests");
 }
 
 #[tokio::test(flavor = "multi_thread")]
