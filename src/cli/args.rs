@@ -61,6 +61,12 @@ pub enum Verb {
     Status(Status),
     /// Explain why something is not ready
     Why(Why),
+    /// Look at a platform on day 2; reads only
+    Dash(Dash),
+    /// Follow a run of another process on this machine
+    Attach(Attach),
+    /// Show a past run again
+    Replay(Replay),
     /// Remove a platform in order
     Down(Down),
     /// Look at a release channel
@@ -195,6 +201,9 @@ pub struct Plan {
 /// Arguments of `status`.
 #[derive(Clone, Debug, Args)]
 pub struct Status {
+    /// Only what this lets through, such as 'kind:helm !state:ready'; the exit code is of the whole
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<String>,
     /// Wait until Ready
     #[arg(long)]
     pub wait: bool,
@@ -214,6 +223,44 @@ pub struct Why {
     /// For people or machines
     #[arg(short, long, value_enum, default_value_t = Output::Human)]
     pub output: Output,
+}
+
+/// Arguments of `dash`.
+#[derive(Clone, Debug, Args)]
+pub struct Dash {
+    /// Only what this lets through, such as 'kind:helm !state:ready'
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// How it is told instead of shown
+    #[arg(short, long, value_enum)]
+    pub output: Option<RunOutput>,
+}
+
+/// Arguments of `attach`.
+#[derive(Clone, Debug, Args)]
+pub struct Attach {
+    /// Where the run is recorded (default: where `up` records it)
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// How it is told instead of shown
+    #[arg(short, long, value_enum)]
+    pub output: Option<RunOutput>,
+}
+
+/// Arguments of `replay`.
+#[derive(Clone, Debug, Args)]
+pub struct Replay {
+    /// The journal
+    pub file: PathBuf,
+    /// Which run of it (default: the newest)
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
+    /// How many times faster than it was; text is told at once
+    #[arg(long, default_value = "10", value_parser = speed)]
+    pub speed: f64,
+    /// How it is told instead of shown
+    #[arg(short, long, value_enum)]
+    pub output: Option<RunOutput>,
 }
 
 /// Arguments of `down`.
@@ -355,4 +402,10 @@ pub enum Name {
 fn duration(text: &str) -> Result<Duration, String> {
     let span: jiff::SignedDuration = text.parse().map_err(|_| format!("'{text}' is no duration such as 90s, 10m or 1h30m"))?;
     Duration::try_from(span).map_err(|_| format!("'{text}' is negative"))
+}
+
+/// Reads how many times faster: more than nothing, and a number.
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| format!("'{text}' is no number such as 0.5 or 20"))?;
+    if speed.is_finite() && speed >= 0.01 { Ok(speed) } else { Err(format!("'{text}' is no speed; 0.01 is the slowest")) }
 }

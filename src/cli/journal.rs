@@ -1,7 +1,7 @@
 //! The journal as a file: JSON lines, one run after the other.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, TryLockError},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::Mutex,
@@ -14,7 +14,7 @@ use plinth_run::{
 };
 
 /// The largest journal that is read: years of runs.
-const MAX_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_BYTES: u64 = 1 << 30;
 
 /// A journal file that this process alone writes.
 #[derive(Debug)]
@@ -83,6 +83,29 @@ impl Journal for FileJournal {
     }
 }
 
+/// Reads a journal of another process or of the past, without a lock and without a change.
+pub(crate) fn read(path: &Path) -> Result<Replay, JournalError> {
+    read_with_length(path).map(|(replay, _)| replay)
+}
+
+/// The same, and how many bytes were read.
+pub(crate) fn read_with_length(path: &Path) -> Result<(Replay, u64), JournalError> {
+    let failed = |message: String| JournalError::Read { journal: path.display().to_string(), message };
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    let length = bytes.len() as u64;
+    if length > MAX_BYTES {
+        return Err(failed(format!("it is larger than {MAX_BYTES} bytes")));
+    }
+    Ok((decode(&bytes)?, length))
+}
+
+/// Whether a process holds the journal's lock: its run goes on.
+pub(crate) fn is_being_written(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
@@ -109,6 +132,18 @@ mod tests {
         journal.append(&event(2)).unwrap();
         let replay = journal.load().unwrap();
         assert_eq!((replay.events.len(), replay.cut), (2, None));
+    }
+
+    #[test]
+    fn a_journal_is_read_while_it_is_written_and_told_apart_from_one_that_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let journal = FileJournal::open(&path).unwrap();
+        journal.append(&event(1)).unwrap();
+        assert!(is_being_written(&path));
+        assert_eq!(read(&path).unwrap().events.len(), 1);
+        drop(journal);
+        assert!(!is_being_written(&path));
     }
 
     #[test]

@@ -6,10 +6,12 @@
 pub mod args;
 pub mod exit;
 mod files;
+mod follow;
 mod journal;
 mod load;
 mod out;
 mod present;
+mod screen;
 mod tree;
 mod verbs;
 mod wire;

@@ -36,6 +36,18 @@ impl Teller {
     }
 }
 
+impl Teller {
+    /// Says what is only said at the end, where a run has none: its journal was cut off.
+    pub(crate) fn end(&self) {
+        let form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Form::Junit(state) = &*form
+            && state.finished.is_none()
+        {
+            self.out.data(junit::report(state).trim_end_matches('\n'));
+        }
+    }
+}
+
 impl Sink for Teller {
     fn take(&self, event: &Event) {
         let mut form = self.form.lock().unwrap_or_else(PoisonError::into_inner);

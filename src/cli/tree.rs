@@ -40,7 +40,8 @@ impl Tree {
         Ok(Self::of(found))
     }
 
-    fn of(objects: Vec<Object>) -> Self {
+    /// The tree that these objects make.
+    pub(crate) fn of(objects: Vec<Object>) -> Self {
         let cluster = ClusterKey::host();
         let keyed: Vec<(ObjectKey, Object)> =
             objects.into_iter().filter_map(|object| Some((object.key(&cluster)?, object))).collect();
@@ -88,7 +89,7 @@ impl Tree {
 }
 
 /// The kinds that definitions define and make.
-fn kinds(definitions: &[Object]) -> BTreeSet<GroupVersionKind> {
+pub(crate) fn kinds(definitions: &[Object]) -> BTreeSet<GroupVersionKind> {
     let mut kinds = BTreeSet::new();
     for definition in definitions.iter().filter_map(|object| Definition::from_object(object).ok()) {
         let schema = &definition.spec.schema;

@@ -164,6 +164,11 @@ impl Transport {
         serde_json::from_slice(&bytes).map_err(|error| Fault::Connection(format!("{what}: the answer is not JSON: {error}")))
     }
 
+    /// Sends a request and reads a text; what is not UTF-8 is replaced.
+    pub(crate) async fn text(&self, call: Call) -> Result<String, Fault> {
+        self.bytes(call).await.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     async fn bytes(&self, call: Call) -> Result<Bytes, Fault> {
         let what = format!("{} {}", call.method, call.path);
         let exchange = async {

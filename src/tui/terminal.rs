@@ -35,9 +35,39 @@ pub(crate) fn copy(text: &str) -> io::Result<()> {
     execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text))
 }
 
-/// Whether a full-screen view can be drawn: what `TERM` says (crossterm does not honour `dumb`).
+/// Beginnings of the names of terminals that understand what is drawn (ECMA-48 and the alternate screen).
+const KNOWN: [&str; 24] = [
+    "xterm",
+    "screen",
+    "tmux",
+    "rxvt",
+    "linux",
+    "vt100",
+    "vt102",
+    "vt220",
+    "vt320",
+    "vt420",
+    "ansi",
+    "alacritty",
+    "kitty",
+    "wezterm",
+    "foot",
+    "konsole",
+    "gnome",
+    "vte",
+    "st",
+    "contour",
+    "ghostty",
+    "iterm",
+    "cygwin",
+    "putty",
+];
+
+/// Whether a full-screen view can be drawn: what `TERM` says. crossterm does not honour `dumb`, and on a terminal that nobody
+/// knows it would wait for answers that never come.
 pub fn is_capable(term: Option<&str>) -> bool {
-    !matches!(term, None | Some("" | "dumb"))
+    let family = |term: &str| term.split(['-', '.', '+']).next().unwrap_or_default().to_ascii_lowercase();
+    term.is_some_and(|term| KNOWN.contains(&family(term).as_str()))
 }
 
 /// Translates a key press; `None` for releases and keys that no command has.
@@ -64,4 +94,19 @@ pub fn key(event: KeyEvent) -> Option<Key> {
         KeyCode::End => Key::End,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_terminals_that_are_known_are_drawn_on() {
+        for term in ["xterm", "xterm-256color", "tmux-256color", "screen.xterm-256color", "linux", "st-256color", "foot"] {
+            assert!(is_capable(Some(term)), "{term}");
+        }
+        for term in [None, Some(""), Some("dumb"), Some("storm"), Some("no-such-terminal")] {
+            assert!(!is_capable(term), "{term:?}");
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! One file a verb.
 
+mod attach;
 mod channel;
+mod dash;
 mod down;
 mod name;
 mod pages;
 mod plan;
+mod replay;
 mod rgd;
 mod status;
 mod up;
@@ -25,6 +28,9 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Plan(args) => plan::run(global, &args, out).await,
         Verb::Status(args) => status::run(global, &args, out).await,
         Verb::Why(args) => status::why(global, &args, out).await,
+        Verb::Dash(args) => dash::run(global, &args, out).await,
+        Verb::Attach(args) => attach::run(global, &args, out).await,
+        Verb::Replay(args) => replay::run(global, &args, out).await,
         Verb::Down(args) => down::run(global, &args, out).await,
         Verb::Channel { verb } => channel::run(verb, out).await,
         Verb::Rgd { verb } => rgd::run(global, &verb, out).await,

@@ -1,11 +1,11 @@
 //! `plinth status`: health as a tree or JSON, and as an exit code.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use plinth_api::ObjectKey;
 use plinth_engine::{health::Health, ports::ReadError};
-use plinth_run::{Outcome, health::word};
+use plinth_run::{Filter, Outcome, filter::Facts, health::word};
 use serde_json::json;
 
 use crate::{
@@ -21,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs `plinth status`: 0 Ready, 1 failed, 3 not yet.
 pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outcome, Failure> {
+    let filter = Filter::parse(args.filter.as_deref().unwrap_or_default())
+        .map_err(|error| Failure::new(Outcome::Usage, format!("--filter: {error}")))?;
     let (host, server) = connect(global).await?;
     let deadline = Timestamp::now() + args.timeout;
     let mut tree = load(&host, &server).await?;
@@ -29,8 +31,8 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
         tree = load(&host, &server).await?;
     }
     match args.output {
-        Output::Human => human(&tree, out),
-        Output::Json => out.data(&document(&tree).to_string()),
+        Output::Human => human(&tree, &kept(&tree, &filter), out),
+        Output::Json => out.data(&document(&tree, &kept(&tree, &filter)).to_string()),
     }
     Ok(match tree.health() {
         Health::Current => Outcome::Done,
@@ -91,7 +93,28 @@ fn find(tree: &Tree, subject: &str) -> Result<ObjectKey, Failure> {
     }
 }
 
-fn human(tree: &Tree, out: Out) {
+/// Objects that the filter lets through, and whatever they lie below.
+fn kept(tree: &Tree, filter: &Filter) -> BTreeSet<ObjectKey> {
+    let mut kept = BTreeSet::new();
+    for (key, leaf) in &tree.0 {
+        let kind = key.gvk.group_kind().to_string();
+        let facts = Facts {
+            name: &key.name,
+            kind: &kind,
+            plane: &key.cluster.0,
+            namespace: key.namespace.as_deref().unwrap_or_default(),
+            state: word(leaf.verdict.health),
+            reason: &leaf.verdict.reason,
+        };
+        let mut next = filter.matches(&facts).then_some(key);
+        while let Some(key) = next.filter(|key| kept.insert((*key).clone())) {
+            next = tree.0.get(key).and_then(|leaf| leaf.parent.as_ref());
+        }
+    }
+    kept
+}
+
+fn human(tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
     if tree.0.is_empty() {
         out.data("there is no platform on this cluster");
         return;
@@ -99,23 +122,27 @@ fn human(tree: &Tree, out: Out) {
     let ready = tree.0.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
     out.data(&format!("{}  {ready} of {} ready", word(tree.health()), tree.0.len()));
     let roots: Vec<(&ObjectKey, &Leaf)> = tree.roots().collect();
-    roots.into_iter().for_each(|(key, leaf)| branch(tree, key, leaf, 0, out));
+    roots.into_iter().for_each(|(key, leaf)| branch(tree, kept, (key, leaf), 0, out));
 }
 
-fn branch(tree: &Tree, key: &ObjectKey, leaf: &Leaf, depth: usize, out: Out) {
+fn branch(tree: &Tree, kept: &BTreeSet<ObjectKey>, (key, leaf): (&ObjectKey, &Leaf), depth: usize, out: Out) {
+    if !kept.contains(key) {
+        return;
+    }
     let verdict = &leaf.verdict;
     let detail =
         if verdict.health == Health::Current { String::new() } else { format!("  {}: {}", verdict.reason, verdict.message) };
     out.data(&format!("{:<12} {}{key}{}", word(verdict.health), "  ".repeat(depth), detail.trim_end_matches(": ")));
     for child in &leaf.children {
         if let Some(leaf) = tree.0.get(child) {
-            branch(tree, child, leaf, depth + 1, out);
+            branch(tree, kept, (child, leaf), depth + 1, out);
         }
     }
 }
 
-fn document(tree: &Tree) -> serde_json::Value {
+fn document(tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_json::Value {
+    let shown = tree.0.iter().filter(|(key, _)| kept.contains(*key));
     let objects: Vec<_> =
-        tree.0.iter().map(|(key, leaf)| json!({"subject": key, "parent": leaf.parent, "verdict": leaf.verdict})).collect();
+        shown.map(|(key, leaf)| json!({"subject": key, "parent": leaf.parent, "verdict": leaf.verdict})).collect();
     json!({"health": tree.health(), "objects": objects})
 }

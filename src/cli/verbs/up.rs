@@ -1,7 +1,7 @@
 //! `plinth up`: load the channel, open a session, let bootstrap plan and act, and present what happens.
 
 use std::{
-    io::IsTerminal,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,19 +10,21 @@ use std::{
 };
 
 use jiff::Timestamp;
-use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner};
+use plinth_api::{Object, ObjectKey};
+use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner, wanted};
 use plinth_manager::Shutdown;
-use plinth_run::{Event, Outcome, Sink};
-use plinth_tui::{Effect, Message, Model, app, terminal, theme::Theme};
+use plinth_run::{Event, History, Outcome, Sink};
+use plinth_tui::{Effect, Message, Model, app};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    args::{Color, Global, RunOutput, SelectionArgs, SourceArgs, Up},
+    args::{Global, RunOutput, SelectionArgs, SourceArgs, Up},
     exit::Failure,
     load,
     out::Out,
     present::Teller,
-    wire::{self, Ask, Session, connect, interrupted},
+    screen,
+    wire::{self, Ask, Fetcher, Session, connect, interrupted},
 };
 
 /// A channel, what was chosen of it, and what the operator wants.
@@ -71,9 +73,20 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
         return Ok(outcome);
     }
     let (sender, messages) = mpsc::channel();
+    let past = journal.load().map(|replay| History::learn(&replay.events)).unwrap_or_default();
+    let _open = sender.send(Message::History(Box::new(past)));
+    let fetcher = Fetcher::new(host.clone(), wanted(&loaded), sender.clone());
     let session =
         Session::open(host, journal, vec![Arc::new(Forward(sender))], &loaded.settings.platform, loaded.delivery(&args.source))?;
-    review(&loaded, &session, messages, theme(global), out).await
+    let mut model = Model::new(screen::theme(global), Timestamp::now());
+    model.ui.place = global.context.clone().unwrap_or_default();
+    review(&loaded, &session, (messages, fetcher), model, out).await
+}
+
+/// What the run itself writes, for comparing. What cannot be assembled is said by the run.
+fn wanted(loaded: &Loaded) -> BTreeMap<ObjectKey, Object> {
+    let wanted = wanted::assemble(&loaded.distribution, &loaded.settings).unwrap_or_default();
+    wanted.into_iter().map(|wanted| (wanted.key, wanted.object)).collect()
 }
 
 async fn bring_up(
@@ -98,8 +111,8 @@ async fn bring_up(
 async fn review(
     loaded: &Loaded,
     session: &Session,
-    messages: mpsc::Receiver<Message>,
-    theme: Theme,
+    (messages, fetcher): (mpsc::Receiver<Message>, Fetcher),
+    model: Model,
     out: Out,
 ) -> Result<Outcome, Failure> {
     let (ask, answer) = Ask::new();
@@ -115,9 +128,11 @@ async fn review(
                 let _nobody = answer.take().map(|answer| answer.send(effect == Effect::Approve));
             }
             Effect::Interrupt => interrupt.cancel(),
-            Effect::Fetch(_) | Effect::Refresh | Effect::Copy(_) | Effect::Quit => {}
+            Effect::Fetch(ask) => fetcher.ask(ask),
+            // The run reads what it needs; a copy and the end are the loop's own.
+            Effect::Refresh | Effect::Copy(_) | Effect::Quit => {}
         };
-        app::run(Model::new(theme, Timestamp::now()), &messages, &closing, Timestamp::now, perform)
+        app::run(model, &messages, &closing, Timestamp::now, perform)
     });
     let outcome = bring_up(loaded, session, &ask, stop).await?;
     let signals =
@@ -151,20 +166,7 @@ impl Sink for Forward {
 
 /// Whether there is somebody to review a plan, and a terminal to show it on.
 fn can_show(global: &Global) -> Result<(), Failure> {
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let term = std::env::var("TERM").ok();
-    if is_terminal && !global.plain && terminal::is_capable(term.as_deref()) {
-        return Ok(());
-    }
-    Err(Failure::new(Outcome::Usage, "up shows its plan on a terminal and asks; here is none")
+    let Some(obstacle) = screen::obstacle(global) else { return Ok(()) };
+    Err(Failure::new(Outcome::Usage, format!("up shows its plan on a terminal and asks, but {obstacle}"))
         .hint("plinth plan shows the plan, plinth up --apply applies it without a question"))
-}
-
-fn theme(global: &Global) -> Theme {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match global.color {
-        Color::Always => Theme::Dark,
-        Color::Auto if !no_color => Theme::Dark,
-        Color::Auto | Color::Never => Theme::Mono,
-    }
 }

@@ -1,11 +1,13 @@
 //! Adapters behind the ports of the use case.
 
 mod approve;
+mod fetch;
 mod host;
 mod looped;
 mod session;
 
 pub(crate) use approve::Ask;
+pub(crate) use fetch::Fetcher;
 pub(crate) use host::{Host, connect};
 pub(crate) use looped::Delivery;
-pub(crate) use session::{Session, interrupted, journal, refused};
+pub(crate) use session::{Session, interrupted, journal, journal_path, refused, stopped};

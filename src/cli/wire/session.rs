@@ -79,11 +79,16 @@ fn unfinished(state: &RunState) -> Option<RunId> {
 pub(crate) fn journal(asked: Option<&Path>, platform: &str, server: &str) -> Result<Arc<dyn Journal>, Failure> {
     let path = match asked {
         Some(path) => path.to_owned(),
-        None => state_folder()?.join(format!("{platform}@{}.jsonl", file_name(server))),
+        None => journal_path(platform, server)?,
     };
     let journal = FileJournal::open(&path)
         .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
     Ok(Arc::new(journal))
+}
+
+/// Where the journal of a platform on a server is, unless somebody chose another place.
+pub(crate) fn journal_path(platform: &str, server: &str) -> Result<PathBuf, Failure> {
+    Ok(state_folder()?.join(format!("{platform}@{}.jsonl", file_name(server))))
 }
 
 fn state_folder() -> Result<PathBuf, Failure> {
@@ -96,6 +101,19 @@ fn state_folder() -> Result<PathBuf, Failure> {
 fn file_name(server: &str) -> String {
     let host = server.split_once("://").map_or(server, |(_, rest)| rest).trim_end_matches('/');
     host.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
+}
+
+/// Does something until a signal asks to stop: for what only looks, that is a good end.
+pub(crate) async fn stopped(act: impl Future<Output = ()>) -> Result<(), Failure> {
+    let shutdown =
+        Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
+    let signal = shutdown.token();
+    tokio::select! {
+        biased;
+        () = signal.cancelled() => {}
+        () = act => {}
+    }
+    Ok(())
 }
 
 /// Drives a run until it ends or a signal asks it to; an interrupted run says so in its journal and can be resumed.
