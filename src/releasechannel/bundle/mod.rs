@@ -137,8 +137,7 @@ fn localize(element: &mut Map<String, Value>, packed: &crate::assembly::Packed) 
 /// An image is also there under its ordinary name, so that a mirror can be pulled from like any registry. Where two hosts had the same
 /// name for different content, the second is there by digest alone.
 fn list_by_name(name: Option<&String>, manifests: &[(crate::Digest, String)], bundle: &mut Bundle) {
-    let (Some((repository, tag)), Some((digest, media_type))) = (name.and_then(|name| name.rsplit_once(':')), manifests.first())
-    else {
+    let (Some((repository, tag)), Some((digest, _))) = (name.and_then(|name| name.rsplit_once(':')), manifests.first()) else {
         return;
     };
     if !is_tag(tag) {
@@ -157,12 +156,15 @@ fn list_by_name(name: Option<&String>, manifests: &[(crate::Digest, String)], bu
     } else {
         Some(tag.to_owned())
     };
-    bundle.contents.artifacts.push(IndexEntry {
+    let entry = |tag: Option<String>, (digest, media_type): &(crate::Digest, String)| IndexEntry {
         repository: repository.to_owned(),
         tag,
         digest: digest.clone(),
         media_type: media_type.clone(),
-    });
+    };
+    bundle.contents.artifacts.push(entry(tag, &manifests[0]));
+    // One of the two OCM tools finds members of an index only where they are listed beside it.
+    bundle.contents.artifacts.extend(manifests[1..].iter().map(|member| entry(None, member)));
 }
 
 /// The lock that a bundle was made from, where the channel is one: it has the original references. It is not signed, so that nothing may be
@@ -197,5 +199,7 @@ fn add_lock(lock: &ReleaseLock, channel: &Channel, contents: &mut Contents) {
     contents.artifacts.push(IndexEntry { repository, tag, digest, media_type: MANIFEST.to_owned() });
 }
 
+#[cfg(test)]
+mod roundtrip;
 #[cfg(test)]
 mod tests;

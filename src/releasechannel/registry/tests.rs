@@ -1,4 +1,5 @@
 mod hostile;
+mod proxy;
 
 use super::*;
 use crate::ctf::Contents;

@@ -1,3 +1,5 @@
+mod order;
+
 use super::*;
 use crate::error::RepositoryError;
 use crate::testing::{data, offline};
