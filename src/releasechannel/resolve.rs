@@ -46,6 +46,7 @@ pub async fn resolve(source: &SourceRef, selection: &Selection, options: &Option
 /// Resolves a source for looking at it: finds the root's version, follows all references, proves every descriptor's bytes and writes down
 /// the lock. No resource is read, so that a channel whose documents are no RGDs can be listed too. Nothing is written anywhere.
 pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Options) -> Result<Channel, ResolveError> {
+    let options = &trusting(source, options)?;
     let registries = Registries::new(options)?;
     let opened = open(source, &registries, options).await?;
     let selection = merged(selection, opened.platform.as_ref());
@@ -66,6 +67,17 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let remarks = remarks(&root, &closure, fetcher.registries.configuration());
     let (rgds, instances, scenarios) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Channel { lock, root, rgds, instances, scenarios, distribution, platform, verification, remarks, closure, fetcher })
+}
+
+/// The options, with the authority that a Platform file names for its source.
+fn trusting(source: &SourceRef, options: &Options) -> Result<Options, ResolveError> {
+    let mut options = options.clone();
+    if let SourceRef::Path(path) = source
+        && let Some(platform) = platform_file(path)?
+    {
+        options.ca_pem.extend(platform.source.ca);
+    }
+    Ok(options)
 }
 
 /// For the validity of certificates.

@@ -32,12 +32,16 @@ pub(crate) struct Loaded {
     pub(crate) content: Content,
     pub(crate) distribution: Distribution,
     pub(crate) settings: Settings,
+    /// The authority that a Platform file names for its source, PEM.
+    authority: Option<String>,
 }
 
 impl Loaded {
     /// What the loop needs of the channel.
     pub(crate) fn delivery(&self, source: &SourceArgs) -> wire::Delivery {
-        wire::Delivery { repositories: load::options(source), images: self.content.images.clone() }
+        let mut repositories = load::options(source);
+        repositories.ca_pem.extend(self.authority.clone());
+        wire::Delivery { repositories, images: self.content.images.clone() }
     }
 }
 
@@ -50,7 +54,8 @@ pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Ou
     let settings = load::settings(source, selection, &channel)?;
     let choice = selection.distribution.as_deref().map(Choice::parse);
     let distribution = distribution::choose(&content, choice.as_ref()).map_err(|error| wire::refused(&error))?;
-    Ok(Loaded { content, distribution, settings })
+    let authority = channel.platform.and_then(|platform| platform.source.ca);
+    Ok(Loaded { content, distribution, settings, authority })
 }
 
 /// Runs `plinth up`.

@@ -1,6 +1,8 @@
 //! The map, from a lock and a mirror.
 
-use plinth_api::lock::{LockedResource, ReleaseLock};
+use std::collections::BTreeMap;
+
+use plinth_api::lock::{LockedComponent, LockedResource, ReleaseLock};
 use serde_json::Value;
 
 use super::{Localization, Localized, Place};
@@ -33,10 +35,13 @@ impl Localization {
 
     fn build(lock: &ReleaseLock, original: Option<&ReleaseLock>, base: Option<String>) -> Self {
         let mut map = Self { base, ..Self::default() };
+        let key = |component: &LockedComponent| ComponentVersion::new(&component.name, &component.version);
+        let originals: BTreeMap<ComponentVersion, &LockedComponent> =
+            original.iter().flat_map(|lock| &lock.components).map(|component| (key(component), component)).collect();
         for component in &lock.components {
-            let at = ComponentVersion::new(&component.name, &component.version);
+            let at = key(component);
             for resource in &component.resources {
-                let before = original.and_then(|lock| same(lock, &at, resource));
+                let before = originals.get(&at).and_then(|original| same(original, resource));
                 map.add(&at, resource, before);
             }
         }
@@ -99,8 +104,7 @@ impl Localization {
 }
 
 /// The access that a resource had before, if it is the same content.
-fn same<'a>(lock: &'a ReleaseLock, at: &ComponentVersion, resource: &LockedResource) -> Option<&'a Value> {
-    let component = lock.components.iter().find(|component| component.name == at.name && component.version == at.version)?;
+fn same<'a>(component: &'a LockedComponent, resource: &LockedResource) -> Option<&'a Value> {
     let is_it = |other: &&LockedResource| {
         other.name == resource.name
             && other.version == resource.version

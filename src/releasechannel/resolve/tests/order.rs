@@ -132,3 +132,27 @@ async fn an_umbrella_may_have_resources_of_its_own() {
     let plain = from(&ctf("v1"), "acme.example/releasechannel/stable").await.unwrap();
     assert_eq!(plain.remarks, [""; 0]);
 }
+
+/// A Platform brings the authority that its registry needs; without it nothing is read.
+#[tokio::test]
+async fn a_platform_brings_the_authority_of_its_source() {
+    let registry = RealRegistry::with_tls().await;
+    let authority = std::fs::read_to_string(registry.folder.path().join("ca.pem")).unwrap();
+    let options = Options { ca_pem: vec![authority.clone()], ..offline() };
+    let target = RepositoryRef::parse(&registry.host).unwrap();
+    push(&part(&["nest"]), &target, &Registries::new(&options).unwrap()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("platform.yaml");
+    let resolved = async |source: Value| {
+        let document = serde_json::json!({"apiVersion": "plinth.dev/v1alpha1", "kind": "Platform", "spec": {"source": source}});
+        std::fs::write(&path, document.to_string()).unwrap();
+        inspect(&SourceRef::Path(path.clone()), &Selection::default(), &offline()).await
+    };
+    let channel = format!("{}//acme.example/nest/a", registry.host);
+    let found = resolved(serde_json::json!({"channel": channel, "ca": authority})).await.unwrap();
+    assert_eq!(found.lock.components.len(), 4);
+    let error = resolved(serde_json::json!({"channel": channel})).await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    let error = resolved(serde_json::json!({"channel": channel, "ca": "no certificate"})).await.unwrap_err();
+    assert!(matches!(error, ResolveError::Option { .. }), "{error}");
+}
