@@ -11,6 +11,9 @@ use plinth_releasechannel::{ComponentVersion, versions};
 use super::{Remark, expand::Place};
 use crate::{content::Content, distribution::Distribution, settings::Settings, wanted};
 
+/// How many images a remark names.
+const NAMED: usize = 12;
+
 type Used = BTreeSet<(ComponentVersion, String)>;
 
 /// One remark a leak, one for everything that is not used.
@@ -43,7 +46,10 @@ fn unused(content: &Content, distribution: &Distribution, used: &Used) -> Option
         .filter(|image| in_scope(&image.component))
         .map(|image| format!("{} of {}", image.resource, image.component))
         .collect();
-    let message = format!("no graph uses these images, an operator may: {}", names.join(", "));
+    let more = names.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let shown: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let message = format!("no graph uses these images, an operator may: {}{rest}", shown.join(", "));
     (!names.is_empty()).then_some(Remark { reason: "Unused", message })
 }
 

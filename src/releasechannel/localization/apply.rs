@@ -9,6 +9,9 @@ use super::{Localization, Localized};
 use crate::image::ImageReference;
 use crate::repository::ComponentVersion;
 
+/// What a graph's schema says of a field for an image. They look like names of images, and nobody calls one so.
+const TYPES: [&str; 6] = ["string", "object", "boolean", "integer", "number", "float"];
+
 /// What was found in documents and done to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
@@ -134,7 +137,7 @@ impl Localization {
 
     /// Whether the text is an image that is not in the mirror.
     fn is_leak(&self, reference: &str) -> bool {
-        ImageReference::parse(reference).is_some_and(|image| !self.is_at_mirror(&image))
+        !TYPES.contains(&reference) && ImageReference::parse(reference).is_some_and(|image| !self.is_at_mirror(&image))
     }
 }
 

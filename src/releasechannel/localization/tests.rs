@@ -113,6 +113,20 @@ fn reports_leaks_and_what_was_never_used() {
 
 proptest! {
     #[test]
+    fn fields_are_written_once_and_never_break(
+        key in "(image|sidecarImage|url|x)", registry in "(ghcr\\.io|\\$\\{x\\}|)", repository in "(acme/gateway|ghcr\\.io/acme/gateway|oci://a/b|\\PC{0,12})",
+        tag in "(v1|v2|\\PC{0,6})", digest in "(sha256:[0-9a-f]{64}|)",
+    ) {
+        let (localization, mut applied) = (localization(), Applied::default());
+        let inner = json!({"registry": registry, "repository": repository, "tag": tag, "digest": digest, "ref": {"tag": tag}, "url": repository});
+        let mut once = json!({ key: inner, "list": [registry, tag] });
+        localization.apply(&mut once, &mut applied);
+        let mut twice = once.clone();
+        localization.apply(&mut twice, &mut applied);
+        prop_assert_eq!(once, twice);
+    }
+
+    #[test]
     fn words_lose_nothing(text in "(\\$\\{|\\}|[a-z/:'\" =]|ghcr\\.io/acme/gateway:v1){0,20}", any in "\\PC{0,40}") {
         for text in [text, any] {
             let together: String = words(&text).iter().map(|(part, _)| *part).collect();
@@ -169,7 +183,7 @@ fn finds_leaks_in_expressions_defaults_and_beginnings_and_touches_none() {
     let leaking = json!({
         "image": "quay.io/evil/miner:${schema.spec.tag}",
         "initImage": "${schema.spec.image != '' ? schema.spec.image : 'quay.io/other/miner:1'}",
-        "spec": {"image": "string | default=\"quay.io/third/miner:1\""},
+        "spec": {"image": "string | default=\"quay.io/third/miner:1\"", "sidecarImage": "string", "initImage": "string | required=true"},
         "mirrored": {"image": "mirror.example:5000/x/acme/gateway:v1"},
         "computed": {"image": "${registry}/gateway:v1"},
         "text": "quay.io/no/image:1",
