@@ -247,6 +247,35 @@ fn without_a_mirror_nothing_is_rewritten_and_leaks_are_found() {
     assert_eq!((applied.used.len(), applied.leaks.len(), map.unused(&applied.used).len()), (1, 1, 0));
 }
 
+/// Graphs and manifests of real projects: nothing is changed without a mirror, and what is told as a leak looks like an image.
+#[test]
+fn documents_of_the_corpora_are_left_as_they_are() {
+    let (mut folders, mut applied, mut documents) = (vec![crate::testing::data()], Applied::default(), 0);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+            let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let Some(read) =
+                is_yaml.then(|| std::fs::read(&path).ok()).flatten().and_then(|bytes| crate::text::yaml_documents(&bytes).ok())
+            else {
+                continue;
+            };
+            for document in read {
+                let mut after = document.clone();
+                Localization::describing(&ReleaseLock::default()).apply(&mut after, &mut applied);
+                assert_eq!(after, document, "{}", path.display());
+                documents += 1;
+            }
+        }
+    }
+    assert!(documents > 100 && applied.leaks.contains("nginx:1.25"), "{documents} documents");
+    assert!(applied.leaks.len() * 10 < documents, "{:?}", applied.leaks);
+    eprintln!("SHOW 04 leaks {} images in {documents} documents of the corpora", applied.leaks.len());
+}
+
 /// Bundle → mirror → map: the map of the mirrored channel knows the original names, and every image is found where it says.
 #[tokio::test]
 async fn show_04_localization() {
@@ -285,6 +314,14 @@ async fn show_04_localization() {
     for image in map.images() {
         assert!(image.mirrored.starts_with(&format!("{}/site/{}@sha256:", mirror.host, image.original)), "{image:?}");
     }
+    // The graph of the corpus names its images by the host of its maker, which no lock of a copy by value remembers.
+    let rgd = mirrored.fetch(&mirrored.root, "rgd").await.unwrap();
+    let mut applied = Applied::default();
+    for mut document in crate::text::yaml_documents(&rgd).unwrap() {
+        map.apply(&mut document, &mut applied);
+        assert!(!document.to_string().contains("127.0.0.1:25000"), "{document}");
+    }
+    assert_eq!((applied.replaced.len(), applied.leaks.len()), (2, 0), "{applied:?}");
     let elsewhere = mirrored.localization(&RepositoryRef::parse(&format!("{}/other", mirror.host)).unwrap()).await.unwrap();
     assert_eq!(elsewhere.missing(|_| true).len(), map.images().len());
     eprintln!("SHOW 04 localization {} images by name and digest in the mirror", map.images().len());
