@@ -12,7 +12,9 @@ pub mod lock;
 pub mod object;
 pub mod platform;
 pub mod rgd;
+pub mod scenario;
 
 pub use condition::{Condition, ConditionStatus};
 pub use key::{ClusterKey, GroupKind, GroupVersionKind, ObjectKey};
 pub use object::Object;
+pub use scenario::Scenario;

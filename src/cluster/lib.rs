@@ -8,6 +8,7 @@
 pub mod access;
 pub mod backoff;
 pub mod catalog;
+mod clock;
 mod cluster;
 mod clusters;
 pub mod decorate;
@@ -23,6 +24,7 @@ pub mod selector;
 pub mod watch;
 
 pub use catalog::Catalog;
+pub use clock::SystemClock;
 pub use cluster::{Cluster, ClusterIdentity};
 pub use clusters::Clusters;
 pub use inspect::LogQuery;

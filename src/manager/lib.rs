@@ -4,7 +4,6 @@
 //! in the same order give the same run (contracts 23).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod clock;
 pub mod conditions;
 pub mod finalizer;
 pub mod lease;
@@ -15,9 +14,9 @@ pub mod serve;
 pub mod shutdown;
 pub mod status;
 
-pub use clock::SystemClock;
 pub use lease::{Gated, Lease};
 pub use metrics::Metrics;
+pub use plinth_cluster::SystemClock;
 pub use queue::Queue;
 pub use reconcile::{Outcome, Reconciler, Report, Settings, Summary, run_controller};
 pub use serve::Health;

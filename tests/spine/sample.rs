@@ -9,7 +9,7 @@ use plinth_engine::{
     yaml,
 };
 use plinth_releasechannel::{Options, Selection, SourceRef, resolve};
-use plinth_support::Scenario;
+use plinth_support::scenario;
 
 use crate::distribution::{Distribution, PLATFORM, data};
 
@@ -61,11 +61,11 @@ fn check_graphs(distribution: &Distribution) {
         add(&mut schemas, &compiled[name].graph().unwrap().crd.clone());
     }
     assert!(matches!(compile(distribution, names[3], &schemas), Compiled::Active(_)));
-    let mut scenario = Scenario::read(&distribution.file("scenario.yaml")).unwrap();
+    let mut followed = scenario::read(&distribution.file("scenario.yaml")).unwrap();
     if let Some(data) = data() {
-        scenario = scenario.with_registered(&data.join("openmcp/crds/history/v0.19.1")).unwrap();
+        followed = scenario::with_registered(followed, &data.join("openmcp/crds/history/v0.19.1")).unwrap();
     }
-    scenario.rules.iter().flat_map(|rule| &rule.register).for_each(|object| add(&mut schemas, object));
+    followed.rules.iter().flat_map(|rule| &rule.register).for_each(|object| add(&mut schemas, object));
     for name in names {
         let compiled = compile(distribution, name, &schemas);
         assert!(matches!(compiled, Compiled::Active(_)), "{name} waits for {:?}", compiled.missing());

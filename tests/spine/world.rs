@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kube::Client;
-use plinth_support::{ApiServer, AuditObject, Identity, Scenario, StandIn};
+use plinth_support::{ApiServer, AuditObject, Identity, StandIn, scenario};
 use tempfile::TempDir;
 
 use crate::{
@@ -22,12 +22,12 @@ impl World {
     /// Starts a cluster whose stand-in follows the distribution's scenario, with the real CRDs where they are there.
     pub(crate) async fn start(distribution: &Distribution) -> Self {
         let server = tokio::task::spawn_blocking(ApiServer::start).await.unwrap().unwrap();
-        let mut scenario = Scenario::read(&distribution.file("scenario.yaml")).unwrap();
+        let mut followed = scenario::read(&distribution.file("scenario.yaml")).unwrap();
         match data() {
-            Some(data) => scenario = scenario.with_registered(&data.join("openmcp/crds/history/v0.19.1")).unwrap(),
+            Some(data) => followed = scenario::with_registered(followed, &data.join("openmcp/crds/history/v0.19.1")).unwrap(),
             None => eprintln!("not run: the operator's own CRDs (PLINTH_DATA has none); the scenario's instead"),
         }
-        let stand_in = StandIn::start(server.client(Identity::Cluster).await, scenario);
+        let stand_in = StandIn::start(server.client(Identity::Cluster).await, followed);
         Self { server, _stand_in: stand_in, folder: TempDir::with_prefix("plinth-world-").unwrap() }
     }
 

@@ -1,13 +1,13 @@
-//! A Scenario (`plinth.dev/v1alpha1`): what the programs that are not there would do, as rules.
+//! Scenarios from files, for a real API server.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use plinth_api::{Object, platform};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use plinth_api::Object;
+pub use plinth_api::Scenario;
+use serde_json::Value;
 use thiserror::Error;
 
-/// Why a scenario is not one.
+/// Why a scenario cannot be played here.
 #[derive(Debug, Error)]
 pub enum ScenarioError {
     /// A file could not be read.
@@ -26,99 +26,37 @@ pub enum ScenarioError {
         /// What is wrong.
         message: String,
     },
+    /// It needs a hand inside the API server.
+    #[error("scenario {path} has a rule with `{effect}`, which only the embedded control plane can follow")]
+    NeedsEmbedded {
+        /// The file.
+        path: String,
+        /// The effect.
+        effect: &'static str,
+    },
 }
 
-/// Rules, each for every object that it matches.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Scenario {
-    /// In the order in which they are tried; they do not depend on one another.
-    pub rules: Vec<Rule>,
-}
-
-/// One rule. It acts once for each object and generation.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// Which objects.
-    pub when: Trigger,
-    /// How long after the object matched, such as `2s` or `500ms`.
-    #[serde(default, deserialize_with = "duration")]
-    pub after: Duration,
-    /// Makes a workload available: every replica that its spec wants is ready.
-    #[serde(default)]
-    pub available: bool,
-    /// Merged into the object's status.
-    #[serde(default)]
-    pub status: Map<String, Value>,
-    /// Objects to apply.
-    #[serde(default)]
-    pub register: Vec<Object>,
-}
-
-/// Which objects a rule is about.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Trigger {
-    /// Group and version.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Name; any where absent.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// What must be true of it.
-    #[serde(default)]
-    pub state: TriggerState,
-}
-
-/// What must be true of an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum TriggerState {
-    /// It is there.
-    #[default]
-    Exists,
-    /// Its condition `Available` is True for its present generation.
-    Available,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Document {
-    api_version: String,
-    kind: String,
-    #[serde(rename = "metadata")]
-    _metadata: Value,
-    spec: Scenario,
-}
-
-impl Scenario {
-    /// Reads a scenario file.
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: shown.clone(), source })?;
-        Self::parse(&text).map_err(|message| ScenarioError::Parse { path: shown, message })
+/// Reads a scenario file that a stand-in can play on a real API server.
+pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: shown.clone(), source })?;
+    let parsed = Scenario::parse(&text);
+    let scenario = parsed.map_err(|error| ScenarioError::Parse { path: shown.clone(), message: error.to_string() })?;
+    match scenario.needs_embedded() {
+        Some(effect) => Err(ScenarioError::NeedsEmbedded { path: shown, effect }),
+        None => Ok(scenario),
     }
+}
 
-    fn parse(text: &str) -> Result<Self, String> {
-        let document: Document = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-        let wanted = format!("{}/{}", platform::GROUP, platform::VERSION);
-        if (document.api_version.as_str(), document.kind.as_str()) != (wanted.as_str(), "Scenario") {
-            return Err(format!("expected {wanted} Scenario, found {} {}", document.api_version, document.kind));
-        }
-        Ok(document.spec)
-    }
-
-    /// Replaces what the rules register by the documents of a folder's YAML files, such as the real CRDs.
-    ///
-    /// # Panics
-    /// Where no rule registers anything, because the folder would have no effect.
-    pub fn with_registered(mut self, folder: &Path) -> Result<Self, ScenarioError> {
-        let objects = read_objects(folder)?;
-        let rule = self.rules.iter_mut().find(|rule| !rule.register.is_empty()).expect("a rule that registers something");
-        rule.register = objects;
-        Ok(self)
-    }
+/// Replaces what the rules register by the documents of a folder's YAML files, such as the real CRDs.
+///
+/// # Panics
+/// Where no rule registers anything, because the folder would have no effect.
+pub fn with_registered(mut scenario: Scenario, folder: &Path) -> Result<Scenario, ScenarioError> {
+    let objects = read_objects(folder)?;
+    let rule = scenario.rules.iter_mut().find(|rule| !rule.register.is_empty()).expect("a rule that registers something");
+    rule.register = objects;
+    Ok(scenario)
 }
 
 fn read_objects(folder: &Path) -> Result<Vec<Object>, ScenarioError> {
@@ -137,46 +75,17 @@ fn read_objects(folder: &Path) -> Result<Vec<Object>, ScenarioError> {
     Ok(objects)
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let parsed = match text.strip_suffix("ms") {
-        Some(number) => number.parse().ok().map(Duration::from_millis),
-        None => text.strip_suffix('s').and_then(|number| number.parse().ok()).map(Duration::from_secs),
-    };
-    parsed.ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no time such as 2s or 500ms")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(rules: &str) -> Result<Scenario, String> {
-        Scenario::parse(&format!(
-            "apiVersion: plinth.dev/v1alpha1\nkind: Scenario\nmetadata: {{name: x}}\nspec:\n  rules: {rules}\n"
-        ))
-    }
-
     #[test]
-    fn the_samples_scenario_is_one() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../distributions/open-control-plane-kind/scenario.yaml");
-        let scenario = Scenario::read(&path).unwrap();
-        assert_eq!(scenario.rules.len(), 4);
-        assert_eq!(scenario.rules[1].register.len(), 3);
-        assert_eq!(scenario.rules[2].after, Duration::from_millis(500));
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        for (rules, part) in [
-            ("[{when: {apiVersion: v1, kind: Pod}, after: soon}]", "`soon` is no time"),
-            ("[{when: {apiVersion: v1, kind: Pod}, then: x}]", "then"),
-            ("[{when: {kind: Pod}}]", "apiVersion"),
-        ] {
-            let error = check(rules).unwrap_err();
-            assert!(error.contains(part), "{error}");
-        }
-        assert!(
-            Scenario::parse("apiVersion: v1\nkind: Pod\nmetadata: {}\nspec: {rules: []}\n").unwrap_err().contains("found v1 Pod")
-        );
+    fn what_only_the_embedded_plane_can_do_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scenario.yaml");
+        let text = "apiVersion: plinth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: x}\nspec: {rules: [{away: 1s}]}\n";
+        std::fs::write(&path, text).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("`away`"), "{error}");
     }
 }

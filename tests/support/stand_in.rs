@@ -8,13 +8,16 @@ use std::{
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
-    core::GroupVersionKind,
+    core::{GroupVersionKind, TypeMeta},
     discovery::{self, ApiCapabilities, Scope},
 };
 use serde_json::{Map, Value, json};
 use tokio::{task::JoinHandle, time::Instant};
 
-use crate::scenario::{Rule, Scenario, Trigger, TriggerState};
+use plinth_api::{
+    Object, Scenario,
+    scenario::{Rule, Trigger},
+};
 
 /// How often it looks. Short, so that the times in a scenario are the ones that count.
 const ROUND: Duration = Duration::from_millis(100);
@@ -61,19 +64,26 @@ struct Stage {
 struct Due {
     at: Instant,
     rule: usize,
-    object: DynamicObject,
+    object: Option<DynamicObject>,
 }
 
 impl Stage {
     async fn look(&mut self, index: usize, rule: &Rule) {
-        let Some((resource, _)) = self.kind(&rule.when.api_version, &rule.when.kind).await else { return };
+        let Some(when) = &rule.when else { return self.begin(index, rule) };
+        let Some((resource, _)) = self.kind(&when.api_version, &when.kind).await else { return };
         let found = Api::<DynamicObject>::all_with(self.client.clone(), &resource).list(&ListParams::default()).await;
-        let matching = found.into_iter().flatten().filter(|object| matches(&rule.when, object));
-        for object in matching {
+        for object in found.into_iter().flatten().filter(|object| matches(when, object)) {
             let key = (index, object.uid().unwrap_or_default(), object.metadata.generation.unwrap_or_default());
             if self.seen.insert(key) {
-                self.due.push(Due { at: Instant::now() + rule.after, rule: index, object });
+                self.due.push(Due { at: Instant::now() + rule.after, rule: index, object: Some(object) });
             }
+        }
+    }
+
+    /// A rule about no object acts once.
+    fn begin(&mut self, index: usize, rule: &Rule) {
+        if self.seen.insert((index, String::new(), 0)) {
+            self.due.push(Due { at: Instant::now() + rule.after, rule: index, object: None });
         }
     }
 
@@ -82,23 +92,16 @@ impl Stage {
         let (ready, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due).into_iter().partition(|due| due.at <= now);
         self.due = later;
         for due in ready {
-            if self.carry_out(&rules[due.rule], &due.object).await.is_err_and(|error| !is_not_found(&error)) {
+            if self.carry_out(&rules[due.rule], due.object.as_ref()).await.is_err_and(|error| !is_not_found(&error)) {
                 // The server is away, or its cache of kinds is behind: again in the next round.
                 self.due.push(due);
             }
         }
     }
 
-    async fn carry_out(&mut self, rule: &Rule, object: &DynamicObject) -> kube::Result<()> {
-        let mut status = rule.status.clone();
-        if rule.available {
-            status.extend(available(object));
-        }
-        if !status.is_empty() {
-            status.insert("observedGeneration".to_owned(), json!(object.metadata.generation));
-            let api = self.api(&rule.when.api_version, &rule.when.kind, object.namespace().as_deref()).await?;
-            let patch = Patch::Merge(json!({"status": status}));
-            api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await?;
+    async fn carry_out(&mut self, rule: &Rule, object: Option<&DynamicObject>) -> kube::Result<()> {
+        if let Some((when, object)) = rule.when.as_ref().zip(object) {
+            self.report(rule, when, object).await?;
         }
         for object in &rule.register {
             let gvk = object.gvk().ok_or_else(unknown_kind)?;
@@ -106,6 +109,20 @@ impl Stage {
             api.patch(object.name(), &PatchParams::apply(MANAGER).force(), &Patch::Apply(object)).await?;
         }
         Ok(())
+    }
+
+    async fn report(&mut self, rule: &Rule, when: &Trigger, object: &DynamicObject) -> kube::Result<()> {
+        let mut status = rule.status.clone();
+        if rule.available {
+            status.extend(available(object));
+        }
+        if status.is_empty() {
+            return Ok(());
+        }
+        status.insert("observedGeneration".to_owned(), json!(object.metadata.generation));
+        let api = self.api(&when.api_version, &when.kind, object.namespace().as_deref()).await?;
+        let patch = Patch::Merge(json!({"status": status}));
+        api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await.map(drop)
     }
 
     async fn api(&mut self, api_version: &str, kind: &str, namespace: Option<&str>) -> kube::Result<Api<DynamicObject>> {
@@ -146,19 +163,14 @@ fn available(object: &DynamicObject) -> Map<String, Value> {
     status
 }
 
+/// Items of a list lack their type where the server leaves it out; the list has it.
 fn matches(when: &Trigger, object: &DynamicObject) -> bool {
-    when.name.as_ref().is_none_or(|name| *name == object.name_any())
-        && match when.state {
-            TriggerState::Exists => true,
-            TriggerState::Available => is_available(object),
-        }
-}
-
-fn is_available(object: &DynamicObject) -> bool {
-    let observed = object.data.pointer("/status/observedGeneration").and_then(Value::as_i64);
-    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
-    let holds = |condition: &Value| condition["type"] == "Available" && condition["status"] == "True";
-    observed == object.metadata.generation && conditions.is_some_and(|list| list.iter().any(holds))
+    let mut object = object.clone();
+    if object.types.is_none() {
+        object.types = Some(TypeMeta { api_version: when.api_version.clone(), kind: when.kind.clone() });
+    }
+    let value = serde_json::to_value(&object).ok().and_then(Object::from_value);
+    value.is_some_and(|object| when.matches(&object))
 }
 
 fn is_not_found(error: &kube::Error) -> bool {

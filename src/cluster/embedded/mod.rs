@@ -1,10 +1,12 @@
-//! The control plane in this process (issue 02): store, API, and the client that reaches it without a socket.
+//! The control plane in this process: store, API, what acts in it, and the client that reaches it without a socket.
 //!
-//! Invariant: nothing below [`Embedded`] reads a clock or draws a number; times come in with each request and UIDs from a
-//! seed, so that the same requests give the same objects and the same events.
+//! Invariant: nothing below [`Embedded`] reads a clock or draws a number but by its port; times come in with each request and
+//! UIDs from a seed, so that the same requests give the same objects and the same events.
 
+pub mod act;
 pub mod api;
 mod collect;
+pub mod faults;
 pub mod fields;
 pub mod filter;
 mod serve;
@@ -19,9 +21,14 @@ use api::{
     rbac::User,
     state::{Call, Reply, State},
 };
+use faults::{Away, Faults};
 use jiff::Timestamp;
+use plinth_engine::ports::Clock;
 use serde_json::json;
 
+use crate::SystemClock;
+
+pub use act::{Acting, Actors};
 pub use serve::Serving;
 pub use service::Service;
 
@@ -35,12 +42,20 @@ pub struct Options {
     /// Whether namespaces and owners take their objects along; a bare kube-apiserver leaves that to others.
     pub collect: bool,
     /// The time of day.
-    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub clock: Arc<dyn Clock>,
+    /// Who is told of every request of a client.
+    pub witness: Option<Arc<dyn Witness>>,
+}
+
+/// Is told of the requests of clients, as an API server's audit log is. Must not block, and not ask the control plane.
+pub trait Witness: Send + Sync {
+    /// A request was answered with this code.
+    fn saw(&self, call: &Call, code: u16);
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { history: 100_000, seed: 0, collect: true, clock: Arc::new(Timestamp::now) }
+        Self { history: 100_000, seed: 0, collect: true, clock: Arc::new(SystemClock), witness: None }
     }
 }
 
@@ -54,7 +69,8 @@ pub struct Embedded {
 pub(crate) struct Shared {
     state: Mutex<State>,
     versions: tokio::sync::watch::Sender<u64>,
-    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    clock: Arc<dyn Clock>,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 impl Shared {
@@ -67,16 +83,33 @@ impl Shared {
     }
 
     fn now(&self) -> Timestamp {
-        (self.clock)()
+        self.clock.now()
     }
 
-    fn handle(&self, call: &Call) -> Reply {
+    /// Changes the state and wakes the watches.
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
-        let reply = state.handle(call);
-        let version = state.store.version();
+        let cuts = state.faults.cuts;
+        let answer = change(&mut state);
+        let (version, cut) = (state.store.version(), state.faults.cuts != cuts);
         drop(state);
-        self.versions.send_if_modified(|known| std::mem::replace(known, version) != version);
-        reply
+        self.versions.send_if_modified(|known| std::mem::replace(known, version) != version || cut);
+        answer
+    }
+
+    /// Answers a client's request, unless a fault comes in between.
+    fn answer(&self, call: &Call) -> Result<Reply, Away> {
+        let reply = self.with(|state| {
+            let hit = state.faults.hit(call)?;
+            Ok(match hit {
+                Some(problem) => Reply::Json(problem.code, problem.status()),
+                None => state.handle(call),
+            })
+        })?;
+        if let Some(witness) = &self.witness {
+            witness.saw(call, reply.code());
+        }
+        Ok(reply)
     }
 }
 
@@ -85,7 +118,8 @@ impl Embedded {
     pub fn new(options: &Options) -> Self {
         let state = State::new(options.history, options.seed, options.collect);
         let (versions, _) = tokio::sync::watch::channel(0);
-        let shared = Shared { state: Mutex::new(state), versions, clock: Arc::clone(&options.clock) };
+        let shared =
+            Shared { state: Mutex::new(state), versions, clock: Arc::clone(&options.clock), witness: options.witness.clone() };
         let embedded = Self { shared: Arc::new(shared) };
         embedded.furnish("");
         embedded
@@ -106,6 +140,11 @@ impl Embedded {
         Service::new(Arc::clone(&self.shared), user)
     }
 
+    /// Makes things go wrong, or well again.
+    pub fn fault(&self, change: impl FnOnce(&mut Faults)) {
+        self.shared.with(|state| change(&mut state.faults));
+    }
+
     /// Lets a bearer token stand for somebody.
     pub fn allow_token(&self, token: &str, user: User) {
         self.shared.lock().allow_token(token, user);
@@ -119,7 +158,7 @@ impl Embedded {
     fn furnish(&self, root: &str) {
         let post = |path: &str, body: serde_json::Value| {
             let call = Call::internal(format!("{root}{path}"), &body, self.shared.now());
-            self.shared.handle(&call);
+            self.shared.with(|state| state.handle(&call));
         };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             post("/api/v1/namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));

@@ -1,8 +1,9 @@
 //! The API on a loopback port, so that kubectl and others can look at it.
 
-use std::{future::IntoFuture, net::SocketAddr};
+use std::{future::IntoFuture, io::ErrorKind, net::SocketAddr};
 
 use axum::{Router, response::IntoResponse};
+use http::StatusCode;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tower::ServiceExt;
 
@@ -18,7 +19,16 @@ pub struct Serving {
 impl Embedded {
     /// Listens on a free port of 127.0.0.1. Everybody on this machine may do everything.
     pub async fn serve(&self) -> std::io::Result<Serving> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        self.serve_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// Listens on an address, which has to be one that only this machine reaches: there is no TLS and no login.
+    pub async fn serve_at(&self, address: SocketAddr) -> std::io::Result<Serving> {
+        if !address.ip().is_loopback() {
+            let message = format!("{address} is no loopback address, and everybody who reaches it may do everything");
+            return Err(std::io::Error::new(ErrorKind::InvalidInput, message));
+        }
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let service = self.service(User::admin());
         let app = Router::new().fallback(move |request: axum::extract::Request| {
@@ -26,7 +36,8 @@ impl Embedded {
             async move {
                 match service.oneshot(request).await {
                     Ok(response) => response.map(axum::body::Body::new).into_response(),
-                    Err(never) => match never {},
+                    // A socket cannot be refused once it is open; this is what a proxy before a server that is away says.
+                    Err(away) => (StatusCode::SERVICE_UNAVAILABLE, away.to_string()).into_response(),
                 }
             }
         });

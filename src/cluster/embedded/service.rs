@@ -23,6 +23,7 @@ use super::{
         state::{Call, MAX_BODY, Reply},
         watch,
     },
+    faults::Away,
 };
 
 /// Body of answers.
@@ -40,7 +41,7 @@ impl Service {
         Self { shared, user }
     }
 
-    async fn answer<B>(self, request: Request<B>) -> Response<Answer>
+    async fn answer<B>(self, request: Request<B>) -> Result<Response<Answer>, Away>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -49,7 +50,7 @@ impl Service {
         // One byte more, so that the API sees that it is too much.
         let Ok(body) = Limited::new(body, MAX_BODY + 1).collect().await else {
             let problem = Problem::too_large(MAX_BODY);
-            return json(problem.code, &problem.status());
+            return Ok(json(problem.code, &problem.status()));
         };
         let text = |name| header_text(&parts.headers, name);
         let call = Call {
@@ -63,14 +64,14 @@ impl Service {
             body: body.to_bytes(),
             now: self.shared.now(),
         };
-        match self.shared.handle(&call) {
+        Ok(match self.shared.answer(&call)? {
             Reply::Json(code, value) => json(code, &value),
             Reply::Text(code, text) => response(code, "text/plain; charset=utf-8", Full::new(Bytes::from(text)).boxed_unsync()),
             Reply::Watch(plan) => {
                 let lines = watch::lines(self.shared, *plan).map(|line| Ok(Frame::data(line)));
                 response(200, "application/json", StreamBody::new(lines).boxed_unsync())
             }
-        }
+        })
     }
 }
 
@@ -80,16 +81,16 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<UnsyncBoxBody<Bytes, Infallible>>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+    type Error = Away;
+    type Future = BoxFuture<'static, Result<Self::Response, Away>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Away>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
-        Box::pin(async move { Ok(service.answer(request).await) })
+        Box::pin(service.answer(request))
     }
 }
 

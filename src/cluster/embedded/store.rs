@@ -109,12 +109,14 @@ pub struct Store {
     version: u64,
     rows: BTreeMap<Place, Arc<Object>>,
     history: History,
+    /// Resources whose watches can go on only from here.
+    expired: BTreeMap<Resource, u64>,
 }
 
 impl Store {
     /// An empty store that keeps the newest `events` events for watches.
     pub fn new(events: usize) -> Self {
-        Self { version: 1, rows: BTreeMap::new(), history: History::new(events) }
+        Self { version: 1, rows: BTreeMap::new(), history: History::new(events), expired: BTreeMap::new() }
     }
 
     /// The newest resource version.
@@ -206,7 +208,33 @@ impl Store {
     #[must_use]
     pub fn scratch(&self, place: &Place) -> Self {
         let rows = self.get(place).map(|object| (place.clone(), object)).into_iter().collect();
-        Self { version: self.version, rows, history: History::new(0) }
+        Self { version: self.version, rows, history: History::new(0), expired: BTreeMap::new() }
+    }
+
+    /// Forgets what watches of a resource would go on from: each of them meets [`Expired`] next.
+    pub fn expire(&mut self, resource: &Resource) {
+        self.version += 1;
+        self.expired.insert(resource.clone(), self.version);
+    }
+
+    /// The objects of a resource in one place, in the order of their names.
+    pub fn list<'a>(
+        &'a self,
+        resource: &Resource,
+        cluster: &ClusterKey,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = (&'a Place, &'a Arc<Object>)> + use<'a> {
+        let first = Place {
+            resource: resource.clone(),
+            cluster: cluster.clone(),
+            namespace: namespace.map(str::to_owned),
+            name: String::new(),
+        };
+        let here = first.clone();
+        let is_here = move |place: &Place| {
+            (&place.resource, &place.cluster, &place.namespace) == (&here.resource, &here.cluster, &here.namespace)
+        };
+        self.rows.range(first..).take_while(move |(place, _)| is_here(place))
     }
 
     /// Places of all objects in a namespace.

@@ -8,6 +8,7 @@ use plinth_engine::{
     ports::{Applier, Apply, Delete, Reader, WriteError},
     schema::{Lookup, SchemaSource},
 };
+use plinth_run::memory::SteppedClock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -17,7 +18,7 @@ use crate::Cluster;
 
 fn embedded() -> Embedded {
     let at = "2026-01-01T00:00:00Z".parse().unwrap();
-    Embedded::new(&Options { clock: Arc::new(move || at), ..Options::default() })
+    Embedded::new(&Options { clock: Arc::new(SteppedClock::at(at)), ..Options::default() })
 }
 
 async fn send(embedded: &Embedded, user: User, line: &str, body: &Value) -> (u16, Value) {

@@ -10,7 +10,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use plinth_support::{ApiServer, Identity, Scenario, StandIn};
+use plinth_support::{ApiServer, Identity, StandIn, scenario};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -33,7 +33,7 @@ async fn run(plinth: &str, distribution: &Path, keep: bool) -> Result<(), Box<dy
     say("starting etcd and kube-apiserver");
     let server = ApiServer::start()?;
     let kubeconfig = server.kubeconfig(Identity::Admin).display().to_string();
-    let scenario = Scenario::read(&distribution.join("scenario.yaml"))?;
+    let scenario = scenario::read(&distribution.join("scenario.yaml"))?;
     let _stand_in = StandIn::start(server.client(Identity::Cluster).await, scenario);
 
     let archive = server.folder().join("channel.tgz").display().to_string();

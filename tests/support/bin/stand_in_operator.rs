@@ -3,7 +3,7 @@
 use std::{env, io::Write, path::Path, process::ExitCode};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use plinth_support::{scenario::Scenario, stand_in};
+use plinth_support::{scenario, stand_in};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -23,12 +23,12 @@ async fn main() -> ExitCode {
 
 async fn run(kubeconfig: &str, scenario: &str, crds: Option<&str>) -> Result<(), Box<dyn std::error::Error>> {
     plinth_support::use_ring();
-    let mut scenario = Scenario::read(Path::new(scenario))?;
+    let mut followed = scenario::read(Path::new(scenario))?;
     if let Some(folder) = crds {
-        scenario = scenario.with_registered(Path::new(folder))?;
+        followed = scenario::with_registered(followed, Path::new(folder))?;
     }
     let config = Kubeconfig::read_from(kubeconfig)?;
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
-    stand_in::play(kube::Client::try_from(config)?, scenario).await;
+    stand_in::play(kube::Client::try_from(config)?, followed).await;
     Ok(())
 }

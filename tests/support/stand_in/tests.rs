@@ -29,7 +29,7 @@ async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 async fn the_samples_operator_becomes_available_then_registers_its_kinds_and_reports_ready() {
     let server = ApiServer::start().unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../distributions/open-control-plane-kind/scenario.yaml");
-    let scenario = Scenario::read(&path).unwrap();
+    let scenario = crate::scenario::read(&path).unwrap();
     let _stand_in = StandIn::start(server.client(Identity::Cluster).await, scenario);
 
     let admin = server.client(Identity::Admin).await;

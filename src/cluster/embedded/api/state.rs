@@ -20,6 +20,7 @@ use super::{
 };
 use crate::embedded::{
     collect::Collector,
+    faults::Faults,
     fields::managers::{self, Manager, Operation},
     store::{Place, Resource, Store},
 };
@@ -60,11 +61,22 @@ pub enum Reply {
     Watch(Box<WatchPlan>),
 }
 
+impl Reply {
+    /// HTTP status.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Json(code, _) | Self::Text(code, _) => *code,
+            Self::Watch(_) => 200,
+        }
+    }
+}
+
 /// Everything that a control plane holds.
 pub struct State {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) collector: Option<Collector>,
+    pub(crate) faults: Faults,
     tokens: BTreeMap<String, User>,
     seed: u64,
     serial: u64,
@@ -87,6 +99,7 @@ impl State {
             store: Store::new(history),
             registry: Registry::default(),
             collector: collect.then(Collector::default),
+            faults: Faults::default(),
             tokens: BTreeMap::new(),
             seed,
             serial: 0,

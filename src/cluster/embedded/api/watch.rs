@@ -112,6 +112,8 @@ struct Running {
     versions: tokio::sync::watch::Receiver<u64>,
     deadline: Instant,
     bookmark: Instant,
+    /// How often watches had been cut when this one began.
+    cuts: u64,
     ended: bool,
 }
 
@@ -119,7 +121,8 @@ struct Running {
 pub(crate) fn lines(shared: Arc<Shared>, plan: WatchPlan) -> impl Stream<Item = Bytes> + Send {
     let now = Instant::now();
     let versions = shared.versions();
-    let running = Running { shared, versions, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
+    let cuts = shared.lock().faults.cuts;
+    let running = Running { shared, versions, cuts, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
     stream::unfold(running, async |mut running| {
         let lines = running.next().await?;
         let text: String = lines.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
@@ -137,6 +140,9 @@ impl Running {
             let lines = self.news();
             if !lines.is_empty() {
                 return Some(lines);
+            }
+            if self.ended {
+                break;
             }
             let wake = self.deadline.min(self.bookmark);
             tokio::select! {
@@ -156,6 +162,10 @@ impl Running {
 
     fn news(&mut self) -> Vec<Value> {
         let state = self.shared.lock();
+        if state.faults.cuts != self.cuts {
+            self.ended = true;
+            return Vec::new();
+        }
         match state.store.events(&self.plan.resource, &self.plan.filter, self.plan.from) {
             Ok(events) => {
                 self.plan.from = self.plan.from.max(state.store.version());

@@ -115,6 +115,9 @@ impl Store {
 
     /// What a watch from `version` has to say until now.
     pub fn events(&self, resource: &Resource, filter: &Filter, version: u64) -> Result<Vec<Event>, Expired> {
+        if let Some(oldest) = self.expired.get(resource).copied().filter(|oldest| version < *oldest) {
+            return Err(Expired { asked: version, oldest });
+        }
         let records = self.history.after(version)?.filter(|record| record.place.resource == *resource);
         Ok(records.filter_map(|record| seen(record, filter)).collect())
     }
