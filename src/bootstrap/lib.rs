@@ -2,7 +2,7 @@
 //!
 //! The way through this room: [`Content`] is what a channel holds; [`distribution::choose`] finds the distribution in it;
 //! [`wanted::assemble`] says which objects are wanted; [`plan::make`] compares them with the cluster; [`preflight`] proves that
-//! the plan can be carried out; [`runner::up`] does it and [`removal::down`] undoes it. The only doors are the traits in
+//! the plan can be carried out; [`runner::up`] does it, [`rehearsal::rehearse`] tries it and [`removal::down`] undoes it. The only doors are the traits in
 //! [`ports`], so that all of it runs against twins, in a rehearsal, and against a cluster.
 //!
 //! Invariant: the order of things comes from the graphs alone. No kind of any product is named in here.
@@ -18,6 +18,7 @@ pub mod memory;
 pub mod plan;
 pub mod ports;
 pub mod preflight;
+pub mod rehearsal;
 pub mod removal;
 pub mod runner;
 #[cfg(test)]

@@ -37,8 +37,13 @@ pub struct Request<'a> {
 
 /// Brings a platform up. Everything that happens is in the log, the outcome too; errors have been recorded.
 pub async fn up(request: &Request<'_>, ports: &Ports, approver: &dyn Approver) -> Outcome {
+    run(Verb::Up, request, ports, approver).await
+}
+
+/// The same under another name.
+pub(crate) async fn run(verb: Verb, request: &Request<'_>, ports: &Ports, approver: &dyn Approver) -> Outcome {
     let deadline = Deadline::after(ports.log.clock().as_ref(), request.settings.timeout);
-    begin(request, ports, Verb::Up);
+    begin(request, ports, verb);
     let result = brought_up(request, ports, approver, deadline).await;
     finish(ports, result)
 }

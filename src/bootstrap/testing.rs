@@ -287,6 +287,12 @@ impl Bench {
         all.into_iter().filter(|event| Some(&event.run) == last.as_ref()).collect()
     }
 
+    /// Time since the bench was made.
+    pub(crate) fn clock_passed(&self) -> Duration {
+        let now = plinth_engine::ports::Clock::now(self.clock.as_ref());
+        Duration::try_from(now.duration_since(jiff::Timestamp::UNIX_EPOCH)).unwrap()
+    }
+
     pub(crate) fn message(&self) -> String {
         self.state().finished.map(|finished| finished.message).unwrap_or_default()
     }

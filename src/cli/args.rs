@@ -1,6 +1,6 @@
 //! The command line as the user typed it. Nothing is looked up or decided here.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -57,6 +57,10 @@ pub enum Verb {
     Up(Up),
     /// Show what `up` would do; writes nothing
     Plan(Plan),
+    /// Bring a platform up in a control plane inside this process, and tell what would be missing
+    Rehearse(Rehearse),
+    /// Watch the bundled sample come up, with nothing else needed
+    Demo(Demo),
     /// Show the platform's health
     Status(Status),
     /// Explain why something is not ready
@@ -196,6 +200,40 @@ pub struct Plan {
     /// How long to try to reach the cluster
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub timeout: Duration,
+}
+
+/// Arguments of `rehearse`.
+#[derive(Clone, Debug, Args)]
+pub struct Rehearse {
+    /// The channel.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// What of it.
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    /// What the platform's programs do (default: the distribution's own scenario)
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// How long it may take in all
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
+    /// For people or machines
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// Arguments of `demo`.
+#[derive(Clone, Debug, Args)]
+pub struct Demo {
+    /// Without the waiting
+    #[arg(long)]
+    pub fast: bool,
+    /// Without the terminal UI
+    #[arg(long)]
+    pub apply: bool,
+    /// Listen on a loopback address such as 127.0.0.1:8001, for kubectl and others
+    #[arg(long, value_name = "ADDRESS")]
+    pub serve: Option<SocketAddr>,
 }
 
 /// Arguments of `status`.

@@ -11,6 +11,7 @@ mod journal;
 mod load;
 mod out;
 mod present;
+mod sample;
 mod screen;
 mod tree;
 mod verbs;

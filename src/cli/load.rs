@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use plinth_api::Scenario;
 use plinth_bootstrap::{Choice, Settings};
 use plinth_releasechannel::{
     Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, localization::Localization, resolve,
@@ -72,6 +73,19 @@ pub(crate) fn settings(source: &SourceArgs, args: &SelectionArgs, channel: &Chan
         overlay(&mut settings.values, values(file)?);
     }
     Ok(settings)
+}
+
+/// The scenario of a file, else the channel's own text, else the one without rules.
+pub(crate) fn scenario(file: Option<&Path>, own: Option<&str>) -> Result<Scenario, Failure> {
+    let (whose, text) = match (file, own) {
+        (Some(file), _) => {
+            let refuse = |error: std::io::Error| Failure::refused(format!("--scenario {}: {error}", file.display()));
+            (format!("--scenario {}", file.display()), std::fs::read_to_string(file).map_err(refuse)?)
+        }
+        (None, Some(text)) => ("the distribution's scenario".to_owned(), text.to_owned()),
+        (None, None) => return Ok(Scenario::default()),
+    };
+    Scenario::parse(&text).map_err(|error| Failure::refused(format!("{whose}: {error}")))
 }
 
 /// Reads a values file: one YAML mapping.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::{
     distribution::{Distribution, PLATFORM},
     plinth::{Finished, Run, plinth},
+    server::{Plane, Server},
     watch::{appeared, established, resource, seen},
     world::World,
 };
@@ -25,21 +26,32 @@ const AT_MOST: Duration = Duration::from_secs(1);
 #[tokio::test(flavor = "multi_thread")]
 async fn show_01_archive() {
     let distribution = Distribution::of_the_document_or_sample();
-    let archive = distribution.pack(&distribution.file("channel.tgz")).await;
     let world = World::start(&distribution).await;
-    let clocks = Clocks::start(&world.client().await);
-    let run = world.up(&archive, &[]).await.with_code(0);
+    eprintln!("SHOW 01 archive {}", from_an_archive(&distribution, &world).await);
+}
+
+/// The same test on the other server.
+#[tokio::test(flavor = "multi_thread")]
+async fn show_02_archive() {
+    let distribution = Distribution::of_the_document_or_sample();
+    let plane = Plane::start(&distribution).await;
+    eprintln!("SHOW 02 archive {}", from_an_archive(&distribution, &plane).await);
+}
+
+/// One apply from an archive, with all that has to be seen on the way and afterwards; the figures.
+async fn from_an_archive<S: Server>(distribution: &Distribution, server: &S) -> String {
+    let archive = distribution.pack(&distribution.file("channel.tgz")).await;
+    let client = server.client().await;
+    let clocks = Clocks::start(&client);
+    let run = server.up(&archive, &[]).await.with_code(0);
 
     assert_eq!(run.outcome(), Outcome::Done);
-    assert_deferred_then_active(&run, &world.client().await).await;
+    assert_deferred_then_active(&run, &client).await;
     let slowest = clocks.slowest().await;
     assert!(slowest < AT_MOST, "from Established to applied took {slowest:?}");
-    assert_images(&world.client().await).await;
-    eprintln!(
-        "SHOW 01 archive exit 0, {} objects written, Established to applied {} ms",
-        world.writes().len(),
-        slowest.as_millis()
-    );
+    assert_images(&client).await;
+    let (written, took) = (server.written(), slowest.as_millis());
+    format!("exit 0 on the {} API server, {written} objects written, Established to applied {took} ms", S::NAME)
 }
 
 #[tokio::test(flavor = "multi_thread")]

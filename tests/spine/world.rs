@@ -3,13 +3,23 @@
 use std::path::PathBuf;
 
 use kube::Client;
-use plinth_support::{ApiServer, AuditObject, Identity, StandIn, scenario};
+use plinth_support::{ApiServer, AuditObject, Identity, Scenario, StandIn, scenario};
 use tempfile::TempDir;
 
 use crate::{
     distribution::{Distribution, data},
     plinth::{Finished, Run},
 };
+
+/// The distribution's scenario, with the real CRDs where they are there.
+pub(crate) fn scenario(distribution: &Distribution) -> Scenario {
+    let followed = scenario::read(&distribution.file("scenario.yaml")).unwrap();
+    let Some(data) = data() else {
+        eprintln!("not run: the operator's own CRDs (PLINTH_DATA has none); the scenario's instead");
+        return followed;
+    };
+    scenario::with_registered(followed, &data.join("openmcp/crds/history/v0.19.1")).unwrap()
+}
 
 /// One test's cluster.
 pub(crate) struct World {
@@ -19,15 +29,10 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts a cluster whose stand-in follows the distribution's scenario, with the real CRDs where they are there.
+    /// Starts a cluster whose stand-in follows the distribution's scenario.
     pub(crate) async fn start(distribution: &Distribution) -> Self {
         let server = tokio::task::spawn_blocking(ApiServer::start).await.unwrap().unwrap();
-        let mut followed = scenario::read(&distribution.file("scenario.yaml")).unwrap();
-        match data() {
-            Some(data) => followed = scenario::with_registered(followed, &data.join("openmcp/crds/history/v0.19.1")).unwrap(),
-            None => eprintln!("not run: the operator's own CRDs (PLINTH_DATA has none); the scenario's instead"),
-        }
-        let stand_in = StandIn::start(server.client(Identity::Cluster).await, followed);
+        let stand_in = StandIn::start(server.client(Identity::Cluster).await, scenario(distribution));
         Self { server, _stand_in: stand_in, folder: TempDir::with_prefix("plinth-world-").unwrap() }
     }
 

@@ -3,10 +3,12 @@
 mod attach;
 mod channel;
 mod dash;
+mod demo;
 mod down;
 mod name;
 mod pages;
 mod plan;
+mod rehearse;
 mod replay;
 mod rgd;
 mod status;
@@ -26,6 +28,8 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
     match cli.verb {
         Verb::Up(args) => up::run(global, &args, out).await,
         Verb::Plan(args) => plan::run(global, &args, out).await,
+        Verb::Rehearse(args) => rehearse::run(&args, out).await,
+        Verb::Demo(args) => demo::run(global, &args, out).await,
         Verb::Status(args) => status::run(global, &args, out).await,
         Verb::Why(args) => status::why(global, &args, out).await,
         Verb::Dash(args) => dash::run(global, &args, out).await,

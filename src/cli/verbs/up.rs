@@ -15,6 +15,7 @@ use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Setting
 use plinth_manager::Shutdown;
 use plinth_run::{Event, History, Outcome, Sink};
 use plinth_tui::{Effect, Message, Model, app};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
     out::Out,
     present::Teller,
     screen,
-    wire::{self, Ask, Fetcher, Session, connect, interrupted},
+    wire::{self, Ask, Fetcher, Host, Session, connect, interrupted},
 };
 
 /// A channel, what was chosen of it, and what the operator wants.
@@ -34,6 +35,8 @@ pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     /// The authority that a Platform file names for its source, PEM.
     authority: Option<String>,
+    /// The text of the distribution's scenario.
+    pub(crate) scenario: Option<String>,
 }
 
 impl Loaded {
@@ -54,14 +57,18 @@ pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Ou
     let settings = load::settings(source, selection, &channel)?;
     let choice = selection.distribution.as_deref().map(Choice::parse);
     let distribution = distribution::choose(&content, choice.as_ref()).map_err(|error| wire::refused(&error))?;
+    let is_its = |scenario: &&plinth_releasechannel::ComponentText| {
+        scenario.component.name == distribution.component.name && scenario.component.version == distribution.component.version
+    };
+    let scenario = channel.scenarios.iter().find(is_its).map(|scenario| scenario.text.clone());
     let authority = channel.platform.and_then(|platform| platform.source.ca);
-    Ok(Loaded { content, distribution, settings, authority })
+    Ok(Loaded { content, distribution, settings, authority, scenario })
 }
 
 /// Runs `plinth up`.
 pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome, Failure> {
     if !args.apply {
-        can_show(global)?;
+        can_show(global, "up", "plinth plan shows the plan, plinth up --apply applies it without a question")?;
         if args.output != RunOutput::Lines || global.quiet {
             return Err(Failure::new(Outcome::Usage, "-o and --quiet are for runs without a terminal view").hint("add --apply"));
         }
@@ -77,15 +84,41 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
         session.tell(outcome, out);
         return Ok(outcome);
     }
-    let (sender, messages) = mpsc::channel();
     let past = journal.load().map(|replay| History::learn(&replay.events)).unwrap_or_default();
-    let _open = sender.send(Message::History(Box::new(past)));
-    let fetcher = Fetcher::new(host.clone(), wanted(&loaded), sender.clone());
-    let session =
-        Session::open(host, journal, vec![Arc::new(Forward(sender))], &loaded.settings.platform, loaded.delivery(&args.source))?;
-    let mut model = Model::new(screen::theme(global), Timestamp::now());
-    model.ui.place = global.context.clone().unwrap_or_default();
-    review(&loaded, &session, (messages, fetcher), model, out).await
+    let (view, sink) = View::new(global, &host, &loaded, past);
+    let session = Session::open(host, journal, vec![sink], &loaded.settings.platform, loaded.delivery(&args.source))?;
+    view.review(&loaded, &session, None, out).await
+}
+
+/// The terminal's side of a run: what it is told, what it asks with, and what it shows.
+pub(super) struct View {
+    messages: mpsc::Receiver<Message>,
+    fetcher: Fetcher,
+    model: Model,
+}
+
+impl View {
+    /// A view, and the sink by which it is told.
+    pub(super) fn new(global: &Global, host: &Host, loaded: &Loaded, past: History) -> (Self, Arc<dyn Sink>) {
+        let (sender, messages) = mpsc::channel();
+        let _open = sender.send(Message::History(Box::new(past)));
+        let fetcher = Fetcher::new(host.clone(), wanted(loaded), sender.clone());
+        let mut model = Model::new(screen::theme(global), Timestamp::now());
+        model.ui.place = global.context.clone().unwrap_or_default();
+        (Self { messages, fetcher, model }, Arc::new(Forward(sender)))
+    }
+
+    /// Shows the run and, where nobody else approves the plan, asks; stays open until the person leaves.
+    pub(super) async fn review(
+        self,
+        loaded: &Loaded,
+        session: &Session,
+        approver: Option<&dyn Approver>,
+        out: Out,
+    ) -> Result<Outcome, Failure> {
+        let (ask, answer) = Ask::new();
+        review(loaded, session, self, (approver.unwrap_or(&ask), answer), out).await
+    }
 }
 
 /// What the run itself writes, for comparing. What cannot be assembled is said by the run.
@@ -94,7 +127,8 @@ fn wanted(loaded: &Loaded) -> BTreeMap<ObjectKey, Object> {
     wanted.into_iter().map(|wanted| (wanted.key, wanted.object)).collect()
 }
 
-async fn bring_up(
+/// Plans, asks, and brings up.
+pub(super) async fn bring_up(
     loaded: &Loaded,
     session: &Session,
     approver: &dyn Approver,
@@ -112,15 +146,14 @@ async fn bring_up(
     outcome
 }
 
-/// The terminal asks the question and shows the run; it stays open until the person leaves.
 async fn review(
     loaded: &Loaded,
     session: &Session,
-    (messages, fetcher): (mpsc::Receiver<Message>, Fetcher),
-    model: Model,
+    view: View,
+    (approver, answer): (&dyn Approver, oneshot::Sender<bool>),
     out: Out,
 ) -> Result<Outcome, Failure> {
-    let (ask, answer) = Ask::new();
+    let View { messages, fetcher, model } = view;
     let stop = CancellationToken::new();
     let interrupt = stop.clone();
     let close = Arc::new(AtomicBool::new(false));
@@ -139,7 +172,7 @@ async fn review(
         };
         app::run(model, &messages, &closing, Timestamp::now, perform)
     });
-    let outcome = bring_up(loaded, session, &ask, stop).await?;
+    let outcome = bring_up(loaded, session, approver, stop).await?;
     let signals =
         Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
     if outcome == Outcome::Interrupted {
@@ -170,8 +203,8 @@ impl Sink for Forward {
 }
 
 /// Whether there is somebody to review a plan, and a terminal to show it on.
-fn can_show(global: &Global) -> Result<(), Failure> {
+pub(super) fn can_show(global: &Global, verb: &str, instead: &str) -> Result<(), Failure> {
     let Some(obstacle) = screen::obstacle(global) else { return Ok(()) };
-    Err(Failure::new(Outcome::Usage, format!("up shows its plan on a terminal and asks, but {obstacle}"))
-        .hint("plinth plan shows the plan, plinth up --apply applies it without a question"))
+    let shows = if verb == "up" { "its plan on a terminal and asks" } else { "its run on a terminal" };
+    Err(Failure::new(Outcome::Usage, format!("{verb} shows {shows}, but {obstacle}")).hint(instead))
 }

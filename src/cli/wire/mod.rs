@@ -4,10 +4,12 @@ mod approve;
 mod fetch;
 mod host;
 mod looped;
+mod plane;
 mod session;
 
 pub(crate) use approve::Ask;
 pub(crate) use fetch::Fetcher;
 pub(crate) use host::{Host, connect};
 pub(crate) use looped::Delivery;
+pub(crate) use plane::{AT_ONCE, Plane, Room};
 pub(crate) use session::{Session, interrupted, journal, journal_path, refused, stopped};

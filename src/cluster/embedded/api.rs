@@ -15,5 +15,6 @@ pub mod read;
 pub mod route;
 pub mod rules;
 pub mod state;
+pub mod validations;
 pub mod watch;
 pub mod write;

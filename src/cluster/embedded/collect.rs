@@ -42,7 +42,7 @@ impl State {
             let doomed = collector.follow(&self.store);
             let before = self.store.version();
             for place in &doomed {
-                let _ = self.store.delete(place, &Precondition::default(), now);
+                self.doom(place, now);
             }
             for place in collector.held.clone() {
                 collector.release(&mut self.store, &place, now);
@@ -54,12 +54,28 @@ impl State {
         self.collector = Some(collector);
     }
 
+    /// Deletes an object nobody owns any more. A CRD is held until its objects are gone, as when a client deletes it.
+    fn doom(&mut self, place: &Place, now: Timestamp) {
+        let definition = is_definition(place);
+        let held = self.store.delete_after(place, &Precondition::default(), now, |object| {
+            if definition {
+                with_finalizer(object, CLEANUP);
+            }
+            definition
+        });
+        if definition && matches!(held, Ok(Left::There(_))) {
+            self.ending.insert(place.clone());
+        }
+    }
+
     /// CRDs that are being deleted take their objects along, with or without a collector: the API server itself does that.
     fn clean_definitions(&mut self, now: Timestamp) {
-        let resource = Resource { group: "apiextensions.k8s.io".to_owned(), plural: "customresourcedefinitions".to_owned() };
-        let page = self.store.page(&resource, &Filter::default(), None, usize::MAX);
-        let items = page.map(|page| page.items).unwrap_or_default();
-        for (place, crd) in items.into_iter().filter(|(_, crd)| crd.is_terminating()) {
+        for place in self.ending.clone() {
+            let Some(crd) = self.store.get(&place) else {
+                self.registry.define(&place.cluster, &place.name, Vec::new());
+                self.ending.remove(&place);
+                continue;
+            };
             let text = |path: &[&str]| crd.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
             let defined = Resource { group: text(&["spec", "group"]), plural: text(&["spec", "names", "plural"]) };
             let filter = Filter { cluster: Some(place.cluster.clone()), ..Filter::default() };
@@ -71,9 +87,25 @@ impl State {
             }
             if left == 0 && matches!(without_finalizer(&mut self.store, &place, CLEANUP), Some(Left::Gone(_))) {
                 self.registry.define(&place.cluster, &place.name, Vec::new());
+                self.ending.remove(&place);
             }
         }
     }
+}
+
+/// Whether a place is a CRD's.
+pub(crate) fn is_definition(place: &Place) -> bool {
+    place.resource.plural == "customresourcedefinitions" && place.resource.group == "apiextensions.k8s.io"
+}
+
+/// Puts a finalizer onto an object that lacks it.
+pub(crate) fn with_finalizer(object: &mut Object, finalizer: &str) {
+    if object.finalizers().contains(&finalizer) {
+        return;
+    }
+    let mut all: Vec<String> = object.finalizers().iter().map(|name| (*name).to_owned()).collect();
+    all.push(finalizer.to_owned());
+    object.metadata_mut().insert("finalizers".to_owned(), json!(all));
 }
 
 impl Collector {

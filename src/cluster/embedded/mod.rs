@@ -28,7 +28,7 @@ use serde_json::json;
 
 use crate::SystemClock;
 
-pub use act::{Acting, Actors};
+pub use act::{Acting, Actors, AtWork};
 pub use serve::Serving;
 pub use service::Service;
 
@@ -164,19 +164,35 @@ impl Embedded {
             post("/api/v1/namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
         }
         let group = "rbac.authorization.k8s.io";
-        let rules = json!([
-            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-            {"nonResourceURLs": ["*"], "verbs": ["*"]}
-        ]);
-        post(
-            "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "cluster-admin"}, "rules": rules}),
-        );
-        post(
-            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-            json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "cluster-admin"},
-                   "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-                   "subjects": [{"apiGroup": group, "kind": "Group", "name": "system:masters"}]}),
-        );
+        for (name, whose, rules) in roles() {
+            post(
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+                json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}),
+            );
+            post(
+                "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+                json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+                       "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+                       "subjects": [{"apiGroup": group, "kind": "Group", "name": whose}]}),
+            );
+        }
     }
+}
+
+/// The roles that every cluster has, and whose they are: an administrator's, and what everybody may ask.
+fn roles() -> [(&'static str, &'static str, serde_json::Value); 3] {
+    let reviews = json!([
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
+    ]);
+    let paths = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/readyz", "/openapi", "/openapi/*", "/version"];
+    let everything = json!([
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]},
+    ]);
+    [
+        ("cluster-admin", "system:masters", everything),
+        ("system:basic-user", "system:authenticated", reviews),
+        ("system:discovery", "system:authenticated", json!([{"nonResourceURLs": paths, "verbs": ["get"]}])),
+    ]
 }

@@ -1,7 +1,7 @@
 //! SHOW 02: scripts of requests give the same answers from the embedded API server and from a real one.
 //!
 //! A step has a `name` and `do: METHOD PATH` or `watch: PATH`; `body` (JSON), `apply` (an apply patch), `text` (as it is,
-//! with `type`) or `large` (bytes); `user` to impersonate; `until` a code, or `established`, to wait for what the real server
+//! with `type`) or `large` (bytes) or `deep` (levels); `user` to impersonate; `until` a code, or `established`, to wait for what the real server
 //! does by and by; `ignore` a field whose words come from a library of the other language; and `differs` with the reason why
 //! the answers are not the same, which the test holds too. In texts `{ns}` is the script's namespace, and `{rv:STEP}`,
 //! `{uid:STEP}` and `{continue:STEP}` are taken from an earlier answer.
@@ -81,6 +81,11 @@ impl Side {
             let body = json!({"metadata": {"name": "large"}, "data": {"k": text}});
             return (Some("application/json".to_owned()), body.to_string().into_bytes());
         }
+        if let Some(depth) = step["deep"].as_u64() {
+            let depth = usize::try_from(depth).unwrap();
+            let body = format!(r#"{{"metadata": {{"name": "deep-{depth}"}}, "x": {}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+            return (Some("application/json".to_owned()), body.into_bytes());
+        }
         for (field, kind) in [("body", "application/json"), ("apply", "application/apply-patch+yaml")] {
             if !step[field].is_null() {
                 return (given.or(Some(kind.to_owned())), self.fill(&step[field].to_string()).into_bytes());
@@ -148,6 +153,7 @@ fn steady(value: &Value, ignore: Option<&str>) -> Value {
             .collect()
         }
         Value::Array(values) => values.iter().map(|value| steady(value, ignore)).collect(),
+        Value::String(text) => json!(Regex::new("[0-9a-f]{8}-[0-9a-f-]{27}").unwrap().replace_all(text, "*")),
         other => other.clone(),
     }
 }
@@ -201,7 +207,7 @@ fn scripts() -> Vec<Value> {
         let document = plinth_engine::yaml::documents(&text).unwrap().remove(0);
         document.value.as_array().unwrap().clone()
     };
-    ["core.yaml", "crds.yaml"].into_iter().flat_map(read).collect()
+    ["core.yaml", "crds.yaml", "rules.yaml"].into_iter().flat_map(read).collect()
 }
 
 async fn sides(namespace: &str, real: &kube::Client, own: &kube::Client) -> [Side; 2] {

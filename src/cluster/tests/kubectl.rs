@@ -1,9 +1,9 @@
 //! SHOW 02: kubectl works against the embedded control plane on a loopback port.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{path::Path, process::Stdio};
+use std::{path::Path, process::Stdio, sync::Arc};
 
-use plinth_cluster::embedded::{Embedded, Options};
+use plinth_cluster::embedded::{Acting, Embedded, Options, act::ImageList};
 use plinth_support::programs;
 use tokio::process::Command;
 
@@ -62,4 +62,30 @@ async fn show_02_kubectl() {
         passed += 1;
     }
     println!("SHOW 02 kubectl {passed}");
+}
+
+/// What runs in a cluster shows: rollouts end, and descriptions tell what happened.
+#[tokio::test]
+async fn kubectl_sees_workloads_act() {
+    let embedded = Embedded::new(&Options::default());
+    let _at_work = embedded.act(Acting { images: Arc::new(ImageList::new(["web:1"])), ..Acting::default() });
+    let serving = embedded.serve().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("kubeconfig"), serving.kubeconfig()).unwrap();
+    std::fs::write(folder.path().join("web.yaml"), DEPLOYMENT).unwrap();
+    std::fs::write(folder.path().join("two.yaml"), DEPLOYMENT.replace("web:1", "web:2")).unwrap();
+    for (line, words) in [
+        ("apply --server-side -f web.yaml", "serverside-applied"),
+        ("rollout status deployment/web --timeout=20s", "successfully rolled out"),
+        ("describe deployment web", "MinimumReplicasAvailable"),
+        ("describe pods -l app=web", "Successfully assigned"),
+        ("apply --server-side -f two.yaml", "serverside-applied"),
+        ("rollout status deployment/web --timeout=2s", "old replicas are pending termination"),
+        ("describe pods -l app=web", "Failed to pull image \"web:2\""),
+        ("delete deployment web", "deleted"),
+        ("get pods", "No resources found"),
+    ] {
+        let (_, text) = kubectl(folder.path(), line).await;
+        assert!(text.contains(words), "kubectl {line}:\n{text}");
+    }
 }

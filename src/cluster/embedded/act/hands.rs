@@ -113,11 +113,6 @@ impl Hands<'_> {
         Timestamp::from_second(self.now.as_second()).map(|at| at.to_string()).unwrap_or_default()
     }
 
-    /// Something happens `left` from now.
-    pub(super) fn after(&self, left: SignedDuration) -> Wake {
-        Wake { at: self.now.checked_add(left).unwrap_or(Timestamp::MAX), moves: true }
-    }
-
     /// Whether an object has stood as it is for this long; else when it will have.
     pub(super) fn has_stood(&mut self, object: &Object, long: SignedDuration) -> Result<(), Wake> {
         let since = *self.memory.since.entry(object.uid().unwrap_or_default().to_owned()).or_insert(self.now);

@@ -163,7 +163,9 @@ impl Actors {
         self.queue.extend(states.filter_map(|object| workload::owner(place, object)));
         if before.is_none() && needs::is_needed(&place.resource) {
             let freed: Vec<Place> = self.memory.lacking.iter().filter(|lacking| is_beside(lacking, place)).cloned().collect();
-            freed.iter().for_each(|lacking| drop(self.memory.lacking.remove(lacking)));
+            for lacking in &freed {
+                self.memory.lacking.remove(lacking);
+            }
             self.queue.extend(freed);
         }
     }

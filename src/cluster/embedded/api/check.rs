@@ -229,7 +229,7 @@ fn over(count: usize, most: i64) -> bool {
     i64::try_from(count).is_ok_and(|count| count > most)
 }
 
-fn join(path: &str, name: &str) -> String {
+pub(super) fn join(path: &str, name: &str) -> String {
     match path {
         "" => name.to_owned(),
         _ if name.contains(['.', '/']) => format!("{path}[{name}]"),

@@ -14,7 +14,7 @@ use super::{
     write::{SELF, refused},
 };
 use crate::embedded::{
-    collect::{CLEANUP, FOREGROUND, ORPHAN},
+    collect::{CLEANUP, FOREGROUND, ORPHAN, is_definition, with_finalizer},
     fields::managers::{self, Manager, Operation},
     store::{Left, Part, Place, Precondition, Refusal},
 };
@@ -59,12 +59,16 @@ impl State {
         } else {
             self.store.delete_after(place, &options.precondition, now, prepare)
         };
-        left.map_err(|refusal| not_deleted(ask, &place.name, &refusal))
+        let left = left.map_err(|refusal| not_deleted(ask, &place.name, &refusal))?;
+        if is_definition(place) && !options.dry_run && matches!(left, Left::There(_)) {
+            self.ending.insert(place.clone());
+        }
+        Ok(left)
     }
 
     /// What the API server does by itself once an object is stored: a CRD is served, and says so.
     pub(super) fn stored(&mut self, place: &Place, object: &Arc<Object>, now: Timestamp) {
-        if place.resource.plural != "customresourcedefinitions" || place.resource.group != "apiextensions.k8s.io" {
+        if !is_definition(place) {
             return;
         }
         let taken = self.taken(place, object);
@@ -171,12 +175,8 @@ fn prepared(object: &mut Object, served: &Served, finalizer: Option<&str>, time:
         ("apiextensions.k8s.io", "customresourcedefinitions") => Some(CLEANUP),
         _ => finalizer,
     };
-    if let Some(finalizer) = finalizer
-        && !object.finalizers().contains(&finalizer)
-    {
-        let mut all: Vec<String> = object.finalizers().iter().map(|name| (*name).to_owned()).collect();
-        all.push(finalizer.to_owned());
-        object.metadata_mut().insert("finalizers".to_owned(), json!(all));
+    if let Some(finalizer) = finalizer {
+        with_finalizer(object, finalizer);
     }
     let namespace = served.group.is_empty() && served.plural == "namespaces";
     if namespace && let Some(Value::Object(status)) = object.0.get_mut("status") {

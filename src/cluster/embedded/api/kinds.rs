@@ -9,6 +9,8 @@ use plinth_api::{ClusterKey, Object};
 use plinth_engine::schema::{KindInfo, Schema, builtin, crd};
 use serde_json::Value;
 
+use super::validations::Rules;
+
 /// A served version of a resource.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of discovery")]
@@ -35,6 +37,8 @@ pub struct Served {
     pub namespaced: bool,
     /// The whole object's schema.
     pub schema: Arc<Schema>,
+    /// Its CEL rules, if it has any.
+    pub rules: Option<Rules>,
     /// Whether status is a subresource.
     pub status: bool,
     /// Whether the API server brings it itself.
@@ -138,6 +142,7 @@ pub fn of_crd(object: &Object) -> Vec<Served> {
             kind: kind.gvk.kind,
             plural: kind.plural,
             namespaced: kind.namespaced,
+            rules: Rules::of(&kind.schema).0,
             schema: kind.schema,
         }
     });
@@ -163,6 +168,8 @@ fn own(kind: &KindInfo) -> Served {
         categories: if all { words("all") } else { Vec::new() },
         namespaced: kind.namespaced,
         schema: Arc::clone(&kind.schema),
+        // Kubernetes checks its own kinds by code.
+        rules: None,
         status: has_status || plural == "apiservices",
         builtin: true,
         generation: GENERATIONS.contains(&plural),

@@ -54,6 +54,21 @@ pub fn fill(object: &mut Object, served: &Served) {
     }
 }
 
+/// A Job's pods are its own by its UID, unless it says otherwise.
+pub fn select_by_uid(job: &mut Object, uid: &str) {
+    let name = job.name().to_owned();
+    let Some(spec) = job.0.get_mut("spec").filter(|spec| spec["manualSelector"] != true) else { return };
+    spec["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    if !spec["template"].is_object() {
+        return;
+    }
+    for (label, value) in [("controller-uid", uid), ("job-name", &name)] {
+        for label in [label.to_owned(), format!("batch.kubernetes.io/{label}")] {
+            spec["template"]["metadata"]["labels"][label] = json!(value);
+        }
+    }
+}
+
 const DEPLOYMENT: &[(&str, &str)] = &[
     ("spec.replicas", "1"),
     ("spec.revisionHistoryLimit", "10"),

@@ -1,9 +1,16 @@
 //! Rules of single kinds that no schema says.
 
+use std::sync::Arc;
+
 use plinth_api::Object;
+use plinth_engine::schema::Schema;
 use serde_json::{Value, json};
 
-use super::{kinds::Served, problem::FieldFault};
+use super::{
+    kinds::Served,
+    problem::FieldFault,
+    validations::{BadRule, Rules},
+};
 
 /// What is wrong with an object by the rules of its kind; `old` is the one it replaces.
 pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<FieldFault> {
@@ -112,10 +119,20 @@ fn definition(object: &Object) -> Vec<FieldFault> {
         let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
         match version.pointer("/schema/openAPIV3Schema") {
             None => faults.push(fault("FieldValueRequired", at, "Required value")),
-            Some(schema) => structural(schema, &at, true, &mut faults),
+            Some(schema) => {
+                structural(schema, &at, true, &mut faults);
+                faults.extend(expressions(schema, &at));
+            }
         }
     }
     faults
+}
+
+/// CEL rules that are none.
+fn expressions(schema: &Value, at: &str) -> Vec<FieldFault> {
+    let Ok(schema) = serde_json::from_value::<Schema>(schema.clone()) else { return Vec::new() };
+    let told = |bad: BadRule| fault("FieldValueInvalid", format!("{at}{}", bad.path), format!("Invalid value: {}", bad.message));
+    Rules::of(&Arc::new(schema)).1.into_iter().map(told).collect()
 }
 
 /// What makes a schema structural, as far as authors get it wrong.

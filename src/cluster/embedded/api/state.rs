@@ -1,6 +1,10 @@
 //! The state behind the API, and the way of a request through it.
 
-use std::{collections::BTreeMap, fmt::Write, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::Method;
@@ -77,6 +81,8 @@ pub struct State {
     pub(crate) registry: Registry,
     pub(crate) collector: Option<Collector>,
     pub(crate) faults: Faults,
+    /// CRDs that are being deleted.
+    pub(crate) ending: BTreeSet<Place>,
     tokens: BTreeMap<String, User>,
     seed: u64,
     serial: u64,
@@ -100,6 +106,7 @@ impl State {
             registry: Registry::default(),
             collector: collect.then(Collector::default),
             faults: Faults::default(),
+            ending: BTreeSet::new(),
             tokens: BTreeMap::new(),
             seed,
             serial: 0,

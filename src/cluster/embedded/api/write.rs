@@ -55,10 +55,14 @@ impl State {
     /// Stores what was admitted.
     fn put_new(&mut self, ask: &Ask<'_>, mut object: Object) -> Result<Reply, Problem> {
         let name = object.name().to_owned();
+        let uid = self.uid();
         self.allocate(ask, &mut object, None);
+        if (ask.served.group.as_str(), ask.served.plural.as_str()) == ("batch", "jobs") {
+            preset::select_by_uid(&mut object, &uid);
+        }
         self.convert(ask, &mut object);
         let place = ask.place(&name);
-        let stamp = Stamp { now: ask.call.now, uid: self.uid(), generation: ask.served.generation };
+        let stamp = Stamp { now: ask.call.now, uid, generation: ask.served.generation };
         let exists = |_| Problem::exists(&ask.served.group, &ask.served.plural, &name);
         let created = if ask.dry_run() {
             let created = self.store.scratch(&place).create(&place, object, &stamp).map_err(exists)?;
@@ -304,10 +308,24 @@ fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) -> Result<(),
     let mut faults = names::check(object, Rule::of(&served.group, &served.plural));
     if ask.is_status() || old.is_none_or(|old| !Object::is_terminating(old)) {
         faults.extend(check::check(&object.0, &served.schema));
+        faults.extend(broken_rules(object, old, served, &faults));
     }
     faults.extend(new_finalizers(object, old));
     faults.extend(rules::check(object, old, served));
     if faults.is_empty() { Ok(()) } else { Err(invalid(ask, object.name(), &faults)) }
+}
+
+/// What the kind's CEL rules say. They are not asked about an object of another shape than they are written for.
+fn broken_rules(object: &Object, old: Option<&Object>, served: &Served, faults: &[FieldFault]) -> Vec<FieldFault> {
+    const BLOCKING: [&str; 5] =
+        ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
+    let Some(rules) = &served.rules else { return Vec::new() };
+    if faults.iter().any(|fault| BLOCKING.contains(&fault.reason)) {
+        let words = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        let message = format!("Invalid value: null: {words}");
+        return vec![FieldFault { reason: "FieldValueInvalid", field: "<nil>".to_owned(), message }];
+    }
+    rules.check(object, old)
 }
 
 /// What a first write is compared with: the fields that a built-in kind's empty object has.

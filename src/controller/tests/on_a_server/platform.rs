@@ -14,7 +14,7 @@ use kube::{
 use plinth_api::{Object, ObjectKey};
 use plinth_controller::Options;
 use plinth_run::{EventKind, Health};
-use plinth_support::{Identity, Scenario, StandIn};
+use plinth_support::{Identity, StandIn, scenario};
 use serde_json::json;
 
 use super::stage::{Stage, archive, data, key, object, of_seed_004, workspace};
@@ -91,9 +91,9 @@ async fn the_platform_comes_up_with_kinds_that_come_late() {
     assert_eq!(deployed.label("plinth.dev/platform"), Some("test"));
 
     let latencies = watch_latencies(&stage).await;
-    let scenario = Scenario::read(&workspace().join("distributions/open-control-plane-kind/scenario.yaml")).unwrap();
-    let scenario = scenario.with_registered(&data("openmcp/crds/history/v0.19.1")).unwrap();
-    let _stand_in = StandIn::start(stage.server.client(Identity::Cluster).await, scenario);
+    let followed = scenario::read(&workspace().join("distributions/open-control-plane-kind/scenario.yaml")).unwrap();
+    let followed = scenario::with_registered(followed, &data("openmcp/crds/history/v0.19.1")).unwrap();
+    let _stand_in = StandIn::start(stage.server.client(Identity::Cluster).await, followed);
 
     let began = Instant::now();
     stage.until(&root(), "ready", |_| stage.is_ready(&root())).await;

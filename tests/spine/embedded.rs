@@ -1,0 +1,116 @@
+//! SHOW 02: the embedded control plane in the binary: demo and rehearse, on a machine with nothing else.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::{
+    distribution::Distribution,
+    plinth::{Finished, Run, plinth},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_02_demo() {
+    let started = Instant::now();
+    let run = plinth(&["demo", "--fast", "--apply"]).await.with_code(0);
+    assert!(run.stdout.contains("OpenControlPlanePlatform"), "{}", run.stdout);
+    let repeated = plinth(&["demo"]).await.with_code(64);
+    assert!(repeated.stderr.contains("plinth demo --apply"), "{}", repeated.stderr);
+    eprintln!("SHOW 02 demo {:.1} s (debug build; bench/demo measures the release build)", started.elapsed().as_secs_f64());
+}
+
+/// Others look at it on a port that only this machine reaches.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_can_be_looked_at() {
+    let refused = plinth(&["demo", "--fast", "--apply", "--serve", "0.0.0.0:0"]).await.with_code(4);
+    assert!(refused.stderr.contains("no loopback address"), "{}", refused.stderr);
+    let mut run = Run::start(&["demo", "--fast", "--apply", "--serve", "127.0.0.1:0"]);
+    let kubeconfig = loop {
+        assert!(run.is_running(), "{}", run.stdout());
+        let line = run.stdout().lines().find_map(|line| Some(line.split_once("--kubeconfig ")?.1.to_owned()));
+        if let Some(line) = line {
+            break line.split(' ').next().unwrap().to_owned();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    let status = plinth(&["status", "--kubeconfig", &kubeconfig]).await.with_code(0);
+    assert!(status.stdout.contains("OpenMCPOperator"), "{}", status.stdout);
+    run.kill();
+}
+
+async fn rehearse(distribution: &Distribution, more: &[&str]) -> (Finished, Value) {
+    let source = distribution.source();
+    let run = plinth(&[&["rehearse", &source, "-o", "json"], more].concat()).await;
+    let verdict = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}\n{}", run.stdout, run.stderr));
+    (run, verdict)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_02_rehearse() {
+    let whole = Distribution::sample();
+    let started = Instant::now();
+    let (run, verdict) = rehearse(&whole, &[]).await;
+    run.with_code(0);
+    assert_eq!((&verdict["outcome"], &verdict["images"]), (&"done".into(), &Value::Array(Vec::new())), "{verdict:#}");
+    let took = started.elapsed();
+
+    // An image that no component of the channel has.
+    let unlocked = Distribution::sample();
+    let image =
+        "image: ${resourceImage.status.resource.access.imageReference}\n                  args:\n                    - run";
+    let other = "image: registry.example/other:v1\n                  args:\n                    - run";
+    unlocked.edit("rgds/openmcp-operator.yaml", image, other);
+    let (run, verdict) = rehearse(&unlocked, &[]).await;
+    run.with_code(1);
+    let images = verdict["images"].as_array().unwrap();
+    assert!(images.len() == 1 && images[0]["image"] == "registry.example/other:v1", "{verdict:#}");
+    assert_eq!(images[0]["neededBy"][0], "Deployment.apps/default/openmcp-operator");
+
+    // An operator that never brings its kinds, and an identity that may do little.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.yaml");
+    let rules = "[{apiGroups: ['*'], resources: ['*'], verbs: [get, list, watch]}]";
+    let text = format!(
+        "apiVersion: plinth.dev/v1alpha1\nkind: Scenario\nmetadata: {{name: x}}\nspec:\n  permissions: {rules}\n  rules: []\n"
+    );
+    std::fs::write(&file, &text).unwrap();
+    let (run, verdict) = rehearse(&whole, &["--scenario", &file.display().to_string()]).await;
+    run.with_code(4);
+    let permissions = verdict["permissions"].as_array().unwrap();
+    assert!(permissions.iter().any(|missing| missing == "patch deployments.apps in namespace default"), "{permissions:?}");
+    std::fs::write(&file, text.replace(&format!("  permissions: {rules}\n"), "")).unwrap();
+    let (run, verdict) = rehearse(&whole, &["--scenario", &file.display().to_string()]).await;
+    run.with_code(3);
+    let kinds: Vec<&Value> = verdict["kinds"].as_array().unwrap().iter().map(|kind| &kind["kind"]["kind"]).collect();
+    assert_eq!(kinds, ["ClusterProvider", "PlatformService"], "{verdict:#}");
+    assert_eq!(verdict["deferred"].as_array().unwrap().len(), 2, "{verdict:#}");
+    eprintln!(
+        "SHOW 02 rehearse {:.1} s (debug build), 1 image, {} permissions, 2 kinds found missing",
+        took.as_secs_f64(),
+        permissions.len()
+    );
+}
+
+/// What goes wrong on the way costs time, not the platform.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_survives_its_faults() {
+    let distribution = Distribution::sample();
+    let rules = "  rules:\n    - {conflicts: {every: 3, times: 5}}\n    - {after: 500ms, away: 300s}\n    \
+                 - {after: 600s, expire: {apiVersion: kro.run/v1alpha1, kind: ResourceGraphDefinition}}";
+    distribution.edit("scenario.yaml", "  rules:", rules);
+    let (run, verdict) = rehearse(&distribution, &[]).await;
+    run.with_code(0);
+    assert_eq!(verdict["ready"], verdict["total"], "{verdict:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_that_is_none_is_refused() {
+    let distribution = Distribution::sample();
+    distribution.edit("scenario.yaml", "after: 2s", "after: soon");
+    let refused = plinth(&["rehearse", &distribution.source()]).await.with_code(4);
+    assert!(
+        refused.stderr.contains("the distribution's scenario") && refused.stderr.contains("`soon` is no time"),
+        "{}",
+        refused.stderr
+    );
+}
