@@ -49,7 +49,7 @@ pub async fn rehearse(request: &Request<'_>, ports: &Ports, approver: &dyn Appro
     let found = survey::survey(ports, venue).await;
     ports.control.stop().await;
     let state = ports.log.state();
-    let verdict = verdict::judge(ended, &state, found, noted.missing());
+    let verdict = verdict::judge(ended, &state, found, &noted.missing());
     if ended.is_none() {
         let message = "nothing will happen any more, and the platform is not ready".to_owned();
         ports.log.record(EventKind::RunFinished { outcome: verdict.outcome, message, hint: None });

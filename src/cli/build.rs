@@ -1,7 +1,5 @@
 //! Puts the sample distribution into the binary, so that `plinth demo` needs nothing else.
 
-#![expect(clippy::print_stdout, reason = "a build script talks to Cargo this way")]
-
 use std::{
     env,
     fmt::Write as _,

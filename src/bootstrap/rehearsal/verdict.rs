@@ -88,7 +88,7 @@ pub struct Trouble {
 }
 
 /// Puts together what is known. `ended` is how the run ended by itself.
-pub(super) fn judge(ended: Option<Outcome>, state: &RunState, found: Survey, missing: BTreeSet<Permission>) -> Verdict {
+pub(super) fn judge(ended: Option<Outcome>, state: &RunState, found: Survey, missing: &BTreeSet<Permission>) -> Verdict {
     let images: Vec<MissingImage> = found
         .images
         .into_iter()

@@ -34,6 +34,21 @@ pub(super) struct Hands<'a> {
     pub(super) memory: &'a mut Memory,
 }
 
+/// What a request is about.
+struct To<'a> {
+    method: Method,
+    place: &'a Place,
+    part: Option<&'a str>,
+    query: &'a str,
+}
+
+impl<'a> To<'a> {
+    /// The object itself, and nothing more to say.
+    fn of(method: Method, place: &'a Place) -> Self {
+        Self { method, place, part: None, query: "" }
+    }
+}
+
 /// A warning or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
@@ -57,7 +72,7 @@ impl Hands<'_> {
     /// Makes an object beside another; `None` where the API refuses it, with its words.
     pub(super) fn create(&mut self, by: &str, beside: &Place, resource: &Resource, object: &Value) -> Result<Object, String> {
         let place = Place { resource: resource.clone(), name: String::new(), ..beside.clone() };
-        let (code, answer) = self.send(Method::POST, &place, None, "", by, object);
+        let (code, answer) = self.send(by, &To::of(Method::POST, &place), object);
         if code == 201 {
             return Object::from_value(answer).ok_or_else(|| "the answer is no object".to_owned());
         }
@@ -69,22 +84,24 @@ impl Hands<'_> {
         let Some(old) = self.get(place).filter(|old| *old.status() != status) else { return };
         let mut object = (*old).clone();
         object.0.insert("status".to_owned(), status);
-        self.send(Method::PUT, place, Some("status"), "", by, &object.into_value());
+        self.send(by, &To { part: Some("status"), ..To::of(Method::PUT, place) }, &object.into_value());
     }
 
     /// Merges into an object, or into its status.
     pub(super) fn merge(&mut self, by: &str, place: &Place, part: Option<&str>, patch: &Value) -> bool {
-        self.send(Method::PATCH, place, part, "", by, patch).0 == 200
+        self.send(by, &To { part, ..To::of(Method::PATCH, place) }, patch).0 == 200
     }
 
     /// Applies an object by force.
     pub(super) fn apply(&mut self, by: &str, place: &Place, object: &Value) -> Result<(), String> {
-        let (code, answer) = self.send(Method::PATCH, place, None, &format!("fieldManager={by}&force=true"), by, object);
+        let query = format!("fieldManager={by}&force=true");
+        let (code, answer) = self.send(by, &To { query: &query, ..To::of(Method::PATCH, place) }, object);
         if matches!(code, 200 | 201) { Ok(()) } else { Err(answer["message"].as_str().unwrap_or_default().to_owned()) }
     }
 
     pub(super) fn delete(&mut self, place: &Place) {
-        self.send(Method::DELETE, place, None, "propagationPolicy=Background", CONTROLLERS, &Value::Null);
+        let background = "propagationPolicy=Background";
+        self.send(CONTROLLERS, &To { query: background, ..To::of(Method::DELETE, place) }, &Value::Null);
     }
 
     /// Says what happened to an object, as people read it in `describe`.
@@ -131,17 +148,18 @@ impl Hands<'_> {
         self.memory.addresses
     }
 
-    fn send(&mut self, method: Method, place: &Place, part: Option<&str>, query: &str, by: &str, body: &Value) -> (u16, Value) {
-        let Some(path) = self.path(place, part) else {
+    fn send(&mut self, by: &str, to: &To<'_>, body: &Value) -> (u16, Value) {
+        let To { method, place, part, query } = to;
+        let Some(path) = self.path(place, *part) else {
             return (404, json!({"message": format!("{} is not served", place.resource.plural)}));
         };
-        let kind = match method {
+        let kind = match *method {
             Method::PATCH if query.is_empty() => "application/merge-patch+json",
             Method::PATCH => "application/apply-patch+yaml",
             _ => "application/json",
         };
         let call = Call {
-            method,
+            method: method.clone(),
             path,
             query: QueryText::parse(query),
             content_type: kind.to_owned(),

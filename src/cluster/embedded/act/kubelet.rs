@@ -31,10 +31,9 @@ pub(super) fn reconcile(hands: &mut Hands<'_>, place: &Place, pod: &Arc<Object>)
     }
     match waiting_for(pod) {
         None if pod.status()["phase"] == "Running" => end(hands, place, pod),
-        None => None,
         Some("ContainerCreating" | "CreateContainerConfigError") => start(hands, place, pod),
         Some("ErrImagePull") => back_off(hands, place, pod),
-        Some(_) => None,
+        _ => None,
     }
 }
 

@@ -94,7 +94,8 @@ pub fn name_fault(name: &str, rule: Rule) -> Option<String> {
         Rule::Segment => return segment_fault(name),
     };
     if name.len() > longest {
-        return Some(format!("must be no more than {longest} bytes"));
+        let unit = if rule == Rule::Subdomain { "characters" } else { "bytes" };
+        return Some(format!("must be no more than {longest} {unit}"));
     }
     if rule == Rule::Label && name.contains('.') {
         return Some("must not contain dots".to_owned());

@@ -67,6 +67,10 @@ pub fn select_by_uid(job: &mut Object, uid: &str) {
             spec["template"]["metadata"]["labels"][label] = json!(value);
         }
     }
+    let labels = spec["template"]["metadata"]["labels"].clone();
+    if job.at(&["metadata", "labels"]).is_none_or(|own| own.as_object().is_none_or(serde_json::Map::is_empty)) {
+        job.metadata_mut().insert("labels".to_owned(), labels);
+    }
 }
 
 const DEPLOYMENT: &[(&str, &str)] = &[

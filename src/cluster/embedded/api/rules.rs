@@ -116,7 +116,16 @@ fn definition(object: &Object) -> Vec<FieldFault> {
         faults.push(fault("FieldValueInvalid", "spec.versions", message));
     }
     for (index, version) in versions.iter().enumerate() {
-        let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
+        let shared = versions.iter().all(|other| other["schema"] == version["schema"]) && !version["schema"].is_null();
+        if shared && index > 0 {
+            break;
+        }
+        // The API server keeps a schema that all versions have in common in one place, and says so.
+        let at = if shared {
+            "spec.validation.openAPIV3Schema".to_owned()
+        } else {
+            format!("spec.versions[{index}].schema.openAPIV3Schema")
+        };
         match version.pointer("/schema/openAPIV3Schema") {
             None => faults.push(fault("FieldValueRequired", at, "Required value")),
             Some(schema) => {
@@ -131,7 +140,7 @@ fn definition(object: &Object) -> Vec<FieldFault> {
 /// CEL rules that are none.
 fn expressions(schema: &Value, at: &str) -> Vec<FieldFault> {
     let Ok(schema) = serde_json::from_value::<Schema>(schema.clone()) else { return Vec::new() };
-    let told = |bad: BadRule| fault("FieldValueInvalid", format!("{at}{}", bad.path), format!("Invalid value: {}", bad.message));
+    let told = |bad: BadRule| fault(bad.reason, format!("{at}{}", bad.path), bad.message);
     Rules::of(&Arc::new(schema)).1.into_iter().map(told).collect()
 }
 

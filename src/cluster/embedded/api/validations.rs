@@ -19,6 +19,11 @@ const MAX_FAULTS: usize = 100;
 /// Longest message that a `messageExpression` may give.
 const MAX_MESSAGE: usize = 5120;
 
+/// Reasons that a rule may give.
+const REASONS: [&str; 4] = ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
+/// Libraries of Kubernetes' environment that the engine's lacks; they look like variables.
+const LIBRARIES: [&str; 2] = ["sets", "format"];
+
 /// The rules of a schema and of everything below it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Rules {
@@ -43,15 +48,25 @@ struct Rule {
 pub struct BadRule {
     /// Path below the schema, such as `.properties[spec].x-kubernetes-validations[0].rule`.
     pub path: String,
+    /// Such as `FieldValueInvalid`.
+    pub reason: &'static str,
     /// What is wrong.
     pub message: String,
+}
+
+impl BadRule {
+    fn of(path: &str, message: &str) -> Self {
+        Self { path: path.to_owned(), reason: "FieldValueInvalid", message: format!("Invalid value: {message}") }
+    }
 }
 
 impl Rules {
     /// Compiles all rules; `None` where there are none. Rules that are wrong are left out and told.
     pub fn of(schema: &Arc<Schema>) -> (Option<Self>, Vec<BadRule>) {
         let mut bad = Vec::new();
-        (Self::at(schema, "", &mut bad), bad)
+        // A whole object has a type and metadata, whether its schema says so or not.
+        let whole = Arc::new(Schema { embedded_resource: true, ..(**schema).clone() });
+        (Self::at(&whole, "", &mut bad), bad)
     }
 
     fn at(schema: &Arc<Schema>, path: &str, bad: &mut Vec<BadRule>) -> Option<Self> {
@@ -60,7 +75,7 @@ impl Rules {
             let at = format!("{path}.x-kubernetes-validations[{index}]");
             match Rule::compile(written, schema) {
                 Ok(rule) => rules.own.extend(rule),
-                Err((field, message)) => bad.push(BadRule { path: format!("{at}.{field}"), message }),
+                Err(wrong) => bad.push(BadRule { path: format!("{at}{}", wrong.path), ..wrong }),
             }
         }
         for (name, property) in &schema.properties {
@@ -126,17 +141,24 @@ impl Rules {
 
 impl Rule {
     /// `Ok(None)` for a rule that cannot be computed here; an error names the field of the rule.
-    fn compile(written: &ValidationRule, schema: &Arc<Schema>) -> Result<Option<Self>, (&'static str, String)> {
+    fn compile(written: &ValidationRule, schema: &Arc<Schema>) -> Result<Option<Self>, BadRule> {
+        if written.reason.as_ref().is_some_and(|reason| !REASONS.contains(&reason.as_str())) {
+            let supported = REASONS.map(|reason| format!("{reason:?}")).join(", ");
+            let message =
+                format!("Unsupported value: {:?}: supported values: {supported}", written.reason.as_deref().unwrap_or_default());
+            return Err(BadRule { path: ".reason".to_owned(), reason: "FieldValueNotSupported", message });
+        }
         let type_of = Type::of_schema("self", schema);
         let optional = written.optional_old_self == Some(true);
         let old = if optional { Type::optional(type_of.clone()) } else { type_of.clone() };
         let scope = Scope::new().with("self", type_of).with("oldSelf", old);
-        let Some(expression) = compiled(&written.rule, &scope, &Type::Bool).map_err(|message| ("rule", message))? else {
+        let Some(expression) = compiled(&written.rule, &scope, &Type::Bool).map_err(|message| BadRule::of(".rule", &message))?
+        else {
             return Ok(None);
         };
         let message = match written.message_expression.as_str() {
             "" => None,
-            text => compiled(text, &scope, &Type::String).map_err(|message| ("messageExpression", message))?,
+            text => compiled(text, &scope, &Type::String).map_err(|message| BadRule::of(".messageExpression", &message))?,
         };
         let transition = expression.references().identifiers.contains_key("oldSelf");
         Ok(Some(Self { written: written.clone(), expression, message, transition }))
@@ -151,7 +173,7 @@ impl Rule {
         let at = format!("{path}{}", self.written.field_path);
         match cel::evaluate(&self.expression, &activation, &Limits::default()) {
             Ok(Evaluated::Value(Value::Bool(true))) => None,
-            Ok(_) => Some(self.fault(&at, schema, self.words(&activation))),
+            Ok(_) => Some(self.fault(&at, schema, &self.words(&activation))),
             Err(error) => {
                 let kind = schema.kind.clone().unwrap_or_default();
                 let message = format!("Invalid value: {kind:?}: {error} evaluating rule: {}", self.name());
@@ -189,12 +211,12 @@ impl Rule {
     /// How messages call the rule.
     fn name(&self) -> String {
         match self.written.message.trim() {
-            "" => format!("{:?}", self.written.rule.trim()),
+            "" => self.written.rule.trim().to_owned(),
             message => message.to_owned(),
         }
     }
 
-    fn fault(&self, path: &str, schema: &Schema, words: String) -> FieldFault {
+    fn fault(&self, path: &str, schema: &Schema, words: &str) -> FieldFault {
         let kind = json!(schema.kind.clone().unwrap_or_default());
         let (reason, message) = match self.written.reason.as_deref() {
             Some("FieldValueForbidden") => ("FieldValueForbidden", format!("Forbidden: {words}")),
@@ -218,7 +240,8 @@ fn shown(path: &str) -> String {
 fn compiled(text: &str, scope: &Scope, wanted: &Type) -> Result<Option<Expression>, String> {
     let wrong = |message: String| format!("compilation failed: {message}");
     let expression = Expression::parse(text).map_err(|error| wrong(error.to_string()))?;
-    if !expression.references().unknown_functions.is_empty() {
+    let references = expression.references();
+    if !references.unknown_functions.is_empty() || LIBRARIES.iter().any(|name| references.identifiers.contains_key(*name)) {
         return Ok(None);
     }
     match cel::check(&expression, scope) {
@@ -255,7 +278,7 @@ mod tests {
             rules(schema).0.unwrap().check(&object(json!({"list": [{"n": 2}, {"n": 1}], "map": {"a": 1, "b": 5}})), None);
         let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(fields, ["list[1].n", "map[a]"]);
-        assert_eq!(faults[0].message, "Invalid value: \"integer\": failed rule: \"self > 1\"");
+        assert_eq!(faults[0].message, "Invalid value: \"integer\": failed rule: self > 1");
     }
 
     #[test]
