@@ -294,13 +294,14 @@ mod tests {
     #[test]
     fn rules_that_are_wrong_are_told_and_unknown_functions_are_not() {
         let check = |rule: &str| {
-            rules(
-                json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}], "properties": {"a": {"type": "integer"}}}),
-            )
+            let spec =
+                json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}], "properties": {"a": {"type": "integer"}}});
+            rules(json!({"type": "object", "properties": {"spec": spec}}))
         };
         for rule in ["self.a >", "self.b > 1", "self.a + 1", "other > 1"] {
             let (_, bad) = check(rule);
-            assert_eq!((bad.len(), bad[0].path.as_str()), (1, ".x-kubernetes-validations[0].rule"), "{rule}: {bad:?}");
+            let paths: Vec<&str> = bad.iter().map(|bad| bad.path.as_str()).collect();
+            assert_eq!(paths, [".properties[spec].x-kubernetes-validations[0].rule"], "{rule}: {bad:?}");
         }
         assert_eq!(check("sets.contains([1], [self.a])"), (None, Vec::new()));
     }
