@@ -4,11 +4,12 @@ mod case;
 mod compare;
 mod record;
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use futures::future;
 use kube::Client;
-use plinth_support::{ApiServer, Identity, Scenario, StandIn, scenario};
+use plinth_api::{Scenario, scenario};
+use plinth_support::{ApiServer, Identity, StandIn};
 use serde_json::{Map, Value, json};
 
 pub use case::Case;
@@ -95,21 +96,19 @@ fn world() -> Vec<(kube::api::ApiResource, plinth_api::Object)> {
 /// What other controllers would do: the same on both servers.
 fn others() -> Scenario {
     let rule = |api_version: &str, kind: &str, available: bool, status: Value| scenario::Rule {
-        when: scenario::Trigger {
+        when: Some(scenario::Trigger {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
-            name: None,
-            state: scenario::TriggerState::Exists,
-        },
-        after: Duration::ZERO,
+            ..scenario::Trigger::default()
+        }),
         available,
         status: status.as_object().cloned().unwrap_or_else(Map::new),
-        register: Vec::new(),
+        ..scenario::Rule::default()
     };
     let rules = vec![
         rule("apps/v1", "Deployment", true, json!({})),
         rule("apps/v1", "StatefulSet", true, json!({})),
         rule("v1", "Pod", false, json!({"phase": "Running"})),
     ];
-    Scenario { rules }
+    Scenario { rules, ..Scenario::default() }
 }
