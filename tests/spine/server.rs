@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use kube::Client;
@@ -13,6 +14,7 @@ use tempfile::TempDir;
 use crate::{
     distribution::Distribution,
     plinth::{Finished, Run},
+    show::AT_MOST,
     world::{World, scenario},
 };
 
@@ -20,6 +22,8 @@ use crate::{
 pub(crate) trait Server {
     /// How it is called in figures.
     const NAME: &'static str;
+    /// From a CRD Established to the object that waited for it.
+    const AT_MOST: Duration;
 
     async fn client(&self) -> Client;
 
@@ -40,6 +44,7 @@ pub(crate) trait Server {
 
 impl Server for World {
     const NAME: &'static str = "real";
+    const AT_MOST: Duration = AT_MOST;
 
     async fn client(&self) -> Client {
         World::client(self).await
@@ -94,6 +99,8 @@ impl Plane {
 
 impl Server for Plane {
     const NAME: &'static str = "embedded";
+    /// The server is as unoptimised as the test, and shares its process.
+    const AT_MOST: Duration = AT_MOST.saturating_mul(5);
 
     async fn client(&self) -> Client {
         assert!(self.serving.address().ip().is_loopback());

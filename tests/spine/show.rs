@@ -21,7 +21,7 @@ use crate::{
 /// The graphs that use kinds of the running operator.
 const DEFERRED: [&str; 2] = ["cluster-provider-kind", "platform-service"];
 /// From a CRD Established to the object that waited for it.
-const AT_MOST: Duration = Duration::from_secs(1);
+pub(crate) const AT_MOST: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn show_01_archive() {
@@ -48,7 +48,7 @@ async fn from_an_archive<S: Server>(distribution: &Distribution, server: &S) -> 
     assert_eq!(run.outcome(), Outcome::Done);
     assert_deferred_then_active(&run, &client).await;
     let slowest = clocks.slowest().await;
-    assert!(slowest < AT_MOST, "from Established to applied took {slowest:?}");
+    assert!(slowest < S::AT_MOST, "from Established to applied took {slowest:?}");
     assert_images(&client).await;
     let (written, took) = (server.written(), slowest.as_millis());
     format!("exit 0 on the {} API server, {written} objects written, Established to applied {took} ms", S::NAME)

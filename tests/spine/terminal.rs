@@ -130,6 +130,16 @@ async fn a_terminal_shows_the_plan_asks_once_and_shows_the_tree() {
     assert!(!world.writes().is_empty());
 }
 
+/// The first thing that somebody runs: nothing is asked, and nothing is needed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_is_watched() {
+    let mut screen = Screen::open(&["demo", "--fast"]);
+    let done = screen.until_shows("DONE").await;
+    assert!(done.contains("OpenControlPlanePlatform"), "the screen lacks the platform:\n{done}");
+    screen.press("q");
+    assert_eq!(screen.end().await, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_terminal_up_says_what_to_do_instead() {
     let distribution = Distribution::sample();
