@@ -15,8 +15,6 @@
 )]
 
 pub mod cel;
-#[cfg(test)]
-mod corpus;
 pub mod diagnostic;
 pub mod graph;
 pub mod health;

@@ -1,7 +1,7 @@
 //! Names of fields as Kubernetes lets expressions write them.
 
-/// Words that cannot be field names in CEL.
-const RESERVED: [&str; 20] = [
+/// Words that CEL keeps for itself: no names of variables, and as names of fields written with an escape.
+pub(crate) const RESERVED: [&str; 21] = [
     "true",
     "false",
     "null",
@@ -22,6 +22,7 @@ const RESERVED: [&str; 20] = [
     "return",
     "var",
     "void",
+    "while",
 ];
 
 /// A field's name as Kubernetes lets expressions write it: `my-field` is `my__dash__field`.
@@ -40,7 +41,7 @@ pub(super) fn has_escape(name: &str) -> bool {
 }
 
 /// The inverse of [`escape`].
-pub(super) fn unescape(name: &str) -> String {
+pub(crate) fn unescape(name: &str) -> String {
     let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
     if let Some(word) = word.filter(|word| RESERVED.contains(word)) {
         return word.to_owned();
@@ -69,6 +70,7 @@ mod tests {
             ("a.b/c", "a__dot__b__slash__c"),
             ("a__b", "a__underscores__b"),
             ("in", "__in__"),
+            ("é", "é"),
         ] {
             assert_eq!(escape(name), escaped);
             assert_eq!(unescape(escaped), name);

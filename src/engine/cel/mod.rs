@@ -32,9 +32,11 @@ pub use activation::Activation;
 pub use budget::Limits;
 pub use check::{CheckError, Scope, check};
 pub use environment::{Dialect, is_function, is_type_name};
+pub(crate) use escape::{RESERVED, unescape};
 pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
 pub use expression::{Expression, SyntaxError};
 pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
+pub(crate) use library::go_escaped;
 pub use references::References;
 pub use types::{Structure, Type};
 

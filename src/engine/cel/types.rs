@@ -1,6 +1,11 @@
 //! Types of expressions, and the type that a schema gives.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use super::escape::escape;
 use crate::schema::{Additional, Schema};
@@ -45,15 +50,57 @@ pub enum Type {
 }
 
 /// Named fields with their types.
-#[derive(Debug, PartialEq, Eq)]
+///
+/// Types of fields are made when somebody asks for them: a Deployment has more than a thousand, an expression reads a few.
+#[derive(Debug)]
 pub struct Structure {
     /// Name of the type: its place, such as `__type_deployment.spec.template`.
     pub name: String,
-    /// Types of the fields by name as expressions write it (Kubernetes' escapes applied).
-    pub fields: BTreeMap<String, Type>,
     /// Whether other fields may exist; they are dynamic.
     pub open: bool,
+    /// Schemas that the fields come from.
+    described: BTreeMap<String, Arc<Schema>>,
+    /// Whether it is a whole object, which has `apiVersion`, `kind` and `metadata`.
+    embedded: bool,
+    fields: OnceLock<BTreeMap<String, Type>>,
 }
+
+impl Structure {
+    /// A type whose fields are known.
+    pub fn new(name: impl Into<String>, fields: BTreeMap<String, Type>, open: bool) -> Self {
+        let (described, embedded) = (BTreeMap::new(), false);
+        Self { name: name.into(), open, described, embedded, fields: OnceLock::from(fields) }
+    }
+
+    fn of(schema: &Schema, name: &str) -> Self {
+        let (described, embedded) = (schema.properties.clone(), schema.embedded_resource);
+        Self { name: name.to_owned(), open: schema.is_open() || embedded, described, embedded, fields: OnceLock::new() }
+    }
+
+    /// Types of the fields by name as expressions write it (Kubernetes' escapes applied).
+    pub fn fields(&self) -> &BTreeMap<String, Type> {
+        self.fields.get_or_init(|| {
+            let described = self.described.iter();
+            let typed =
+                described.filter_map(|(field, of)| Some((escape(field), of_schema(of, &format!("{}.{field}", self.name))?)));
+            let mut fields: BTreeMap<_, _> = typed.collect();
+            if self.embedded {
+                for (field, of) in [("apiVersion", Type::String), ("kind", Type::String), ("metadata", Type::Dyn)] {
+                    fields.entry(field.to_owned()).or_insert(of);
+                }
+            }
+            fields
+        })
+    }
+}
+
+impl PartialEq for Structure {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.open == other.open && self.fields() == other.fields()
+    }
+}
+
+impl Eq for Structure {}
 
 impl Type {
     /// The type of objects of this schema, for a variable; `name` is the variable's and goes into the names of types.
@@ -126,27 +173,13 @@ fn of_format(format: Option<&str>) -> Type {
 }
 
 fn of_object(schema: &Schema, name: &str) -> Type {
-    let fields =
-        || schema.properties.iter().filter_map(|(field, of)| Some((escape(field), of_schema(of, &format!("{name}.{field}"))?)));
     match &schema.additional_properties {
         Some(Additional::Schema(values)) if schema.properties.is_empty() => {
             Type::map(of_schema(values, &format!("{name}.@elem")).unwrap_or(Type::Dyn))
         }
         Some(Additional::Allowed(true)) if schema.properties.is_empty() => Type::map(Type::Dyn),
         _ if schema.properties.is_empty() && schema.preserve_unknown_fields => Type::Dyn,
-        _ => {
-            let mut fields: BTreeMap<_, _> = fields().collect();
-            if schema.embedded_resource {
-                for (field, of) in [("apiVersion", Type::String), ("kind", Type::String), ("metadata", Type::Dyn)] {
-                    fields.entry(field.to_owned()).or_insert(of);
-                }
-            }
-            Type::Struct(Arc::new(Structure {
-                name: name.to_owned(),
-                fields,
-                open: schema.is_open() || schema.embedded_resource,
-            }))
-        }
+        _ => Type::Struct(Arc::new(Structure::of(schema, name))),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{compiled::Options, draft::Draft, findings::Findings, fit::misfit, node::NodeKind, selector, shape::schema_of};
+use super::{
+    compiled::Options, draft::Draft, edges::Names, findings::Findings, fit::misfit, node::NodeKind, selector, shape::schema_of,
+};
 use crate::{
     cel::{CheckError, Expression, Scope, Type, check},
     schema::Schema,
@@ -11,31 +13,30 @@ use crate::{
 
 /// Types of all variables of a graph.
 pub(super) struct Types {
-    /// By node id; what is deferred is dynamic.
-    nodes: BTreeMap<String, Type>,
+    /// Everything that a template or a status expression may read, by node id; what is deferred is dynamic.
+    all: Arc<Scope>,
     /// Types of single objects, where a node is a list of them.
     elements: BTreeMap<String, Type>,
-    schema: Type,
 }
 
 impl Types {
-    pub(super) fn new(drafts: &[Draft], instance: &Arc<Schema>) -> Self {
-        let mut types = Self { nodes: BTreeMap::new(), elements: BTreeMap::new(), schema: Type::of_schema("schema", instance) };
-        for draft in drafts {
-            let element = schema_of(draft).map_or(Type::Dyn, |schema| Type::of_schema(&draft.id, &schema));
-            types.elements.insert(draft.id.clone(), element.clone());
-            let whole = if draft.kind.is_list() { Type::list(element) } else { element };
-            types.nodes.insert(draft.id.clone(), whole);
+    pub(super) fn new<'a>(drafts: &[Draft], ids: impl Iterator<Item = &'a str>, instance: &Arc<Schema>) -> Self {
+        let mut all = Scope::new().with("schema", Type::of_schema("schema", instance));
+        let mut elements = BTreeMap::new();
+        for id in ids {
+            all.set(id, Type::Dyn);
         }
-        types
+        for draft in drafts.iter().filter(|draft| !draft.doubtful) {
+            let element = schema_of(draft).map_or(Type::Dyn, |schema| Type::of_schema(&draft.id, &schema));
+            elements.insert(draft.id.clone(), element.clone());
+            all.set(draft.id.clone(), if draft.kind.is_list() { Type::list(element) } else { element });
+        }
+        Self { all: Arc::new(all), elements }
     }
 
     /// Everything that a template or a status expression may read.
     pub(super) fn scope(&self) -> Scope {
-        let mut scope = Scope::new();
-        self.nodes.iter().for_each(|(id, of)| scope.set(id.clone(), of.clone()));
-        scope.set("schema", self.schema.clone());
-        scope
+        Scope::over(Arc::clone(&self.all))
     }
 
     /// What `readyWhen` may read: the object itself, or `each` of a list.
@@ -48,11 +49,15 @@ impl Types {
 }
 
 /// Checks everything of one node.
-pub(super) fn node(draft: &Draft, types: &Types, options: &Options, findings: &mut Findings<'_>) {
+pub(super) fn node(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
     let mut scope = types.scope();
+    draft.iterators().for_each(|name| scope.set(name, Type::Dyn));
     for (index, dimension) in draft.for_each.iter().enumerate() {
         let path = draft.entry("forEach", index);
         no_omit(&path, &dimension.text, &dimension.expression, options, findings);
+        if !names.knows(&dimension.expression, &[]) {
+            continue;
+        }
         let element = typed(&path, &dimension.text, &dimension.expression, &types.scope(), findings).and_then(|of| {
             let element = of.element().cloned();
             if element.is_none() {
@@ -68,12 +73,12 @@ pub(super) fn node(draft: &Draft, types: &Types, options: &Options, findings: &m
         });
         scope.set(dimension.name.clone(), element.unwrap_or(Type::Dyn));
     }
-    conditions(draft, types, options, findings);
-    slots(draft, &scope, findings);
+    conditions(draft, types, names, options, findings);
+    slots(draft, &scope, names, findings);
     identity(draft, options, findings);
 }
 
-fn conditions(draft: &Draft, types: &Types, options: &Options, findings: &mut Findings<'_>) {
+fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
     let own = types.own(draft);
     let name = if draft.kind.is_list() { "each" } else { &draft.id };
     let lists = [("readyWhen", &draft.ready_when, own), ("includeWhen", &draft.include_when, types.scope())];
@@ -82,7 +87,12 @@ fn conditions(draft: &Draft, types: &Types, options: &Options, findings: &mut Fi
             let path = draft.entry(list, index);
             let (text, expression) = (&condition.text, &condition.expression);
             no_omit(&path, text, expression, options, findings);
-            if list == "readyWhen" && !only(name, draft, (&path, text, expression), findings) {
+            let is_known = match list {
+                "readyWhen" if draft.doubtful => false,
+                "readyWhen" => only(name, draft, (&path, text, expression), findings),
+                _ => names.knows(expression, &[]),
+            };
+            if !is_known {
                 continue;
             }
             let Some(of) = typed(&path, text, expression, &scope, findings) else { continue };
@@ -112,9 +122,10 @@ fn only(name: &str, draft: &Draft, (path, text, expression): (&str, &Text, &Expr
     unknown.is_none() && references.unknown_functions.is_empty()
 }
 
-fn slots(draft: &Draft, scope: &Scope, findings: &mut Findings<'_>) {
+fn slots(draft: &Draft, scope: &Scope, names: &Names<'_>, findings: &mut Findings<'_>) {
     let external = matches!(draft.kind, NodeKind::External | NodeKind::ExternalSelector);
-    for slot in &draft.slots {
+    let iterators: Vec<&str> = draft.iterators().collect();
+    for slot in draft.slots.iter().filter(|slot| names.knows(&slot.expression, &iterators)) {
         let path = draft.at(&slot.path);
         let Some(of) = typed(&path, &slot.text, &slot.expression, scope, findings) else { continue };
         let place = path_text(&slot.path);

@@ -22,7 +22,9 @@ use super::{
     status,
 };
 use crate::{
-    Diagnostic, naming,
+    Diagnostic,
+    diagnostic::Severity,
+    naming,
     schema::{
         Schema, SchemaSource,
         crd::{self, Owner},
@@ -36,30 +38,29 @@ use crate::{
 /// make the graph [`Compiled::Deferred`], not wrong.
 pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Options) -> Compiled {
     let mut findings = Findings::new(definition.source.as_ref());
-    for warning in &definition.warnings {
-        findings.push(warning.clone());
+    for finding in &definition.findings {
+        findings.push(finding.clone());
     }
     names::check(&definition.spec, options, &mut findings);
-    let spec = instance_spec(&definition.spec, &mut findings);
+    let spec = instance_spec(definition, &mut findings);
     let namespaced = definition.spec.schema.scope == Scope::Namespaced;
     let instance = metadata::instance(spec.clone(), namespaced);
-    let context = Context { schemas, namespaced };
+    let context = Context { definition, schemas, namespaced };
     let resources = definition.spec.resources.iter().enumerate();
     let drafts: Vec<Draft> =
         resources.filter_map(|(index, resource)| shape::draft(index, resource, &context, &mut findings)).collect();
-    let edges = Names::new(&drafts, options).edges(&drafts, &mut findings);
+    let names = Names::new(&definition.spec, &drafts, options);
+    let edges = names.edges(&drafts, &mut findings);
     report_cycles(&drafts, &edges, &mut findings);
-    let types = Types::new(&drafts, &instance);
-    if !findings.refused() {
-        // With names that do not exist, every finding about types would be an echo.
-        for draft in &drafts {
-            check::node(draft, &types, options, &mut findings);
-        }
+    let ids = definition.spec.resources.iter().map(|resource| resource.id.as_str());
+    let types = Types::new(&drafts, ids, &instance);
+    for draft in &drafts {
+        check::node(draft, &types, &names, options, &mut findings);
     }
-    let names = Names::new(&drafts, options);
     let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);
     let conditions = authored::compile(definition.spec.schema.status.get("conditions"), &names, &types, &mut findings);
     if findings.refused() {
+        drafts.iter().for_each(|draft| not_served(draft, &mut findings));
         return Compiled::Invalid(findings.finish());
     }
     let parts =
@@ -75,13 +76,15 @@ pub fn kinds(spec: &RgdSpec) -> Vec<GroupVersionKind> {
     kinds
 }
 
-fn instance_spec(spec: &RgdSpec, findings: &mut Findings<'_>) -> Schema {
-    match simpleschema::build(&spec.schema.spec, &spec.schema.types) {
+fn instance_spec(definition: &Definition, findings: &mut Findings<'_>) -> Schema {
+    let schema = &definition.spec.schema;
+    match simpleschema::build(&schema.spec, &schema.types) {
         Ok(built) => {
             for warning in built.warnings {
                 findings.push(warning);
             }
-            built.schema
+            // A misspelt `spec` is no reason to say of every field that it does not exist.
+            if definition.has_stray_in("spec.schema") { Schema::open_object() } else { built.schema }
         }
         Err(errors) => {
             for error in errors {
@@ -141,6 +144,18 @@ fn assemble(definition: &Definition, drafts: Vec<Draft>, edges: &Edges, parts: P
 fn missing(draft: &Draft) -> Option<Missing> {
     let gvk = draft.gvk.clone()?;
     draft.info.is_none().then(|| Missing { node: draft.id.clone(), gvk })
+}
+
+/// Of a refused definition too it is said which kinds it would wait for: nobody should mend it only to find that out.
+fn not_served(draft: &Draft, findings: &mut Findings<'_>) {
+    let Some(Missing { gvk, .. }) = missing(draft) else { return };
+    let kind = format!("{:?}", format!("{}, Kind={}", gvk.api_version(), gvk.kind));
+    let finding = Diagnostic {
+        severity: Severity::Warning,
+        hint: Some("once the other mistakes are mended, the node waits for the kind".to_owned()),
+        ..Diagnostic::error(format!("{}.kind", draft.root()), format!("cannot resolve group version kind {kind}: not served yet"))
+    };
+    findings.push(finding);
 }
 
 struct Place {

@@ -7,7 +7,8 @@ use super::document::Rules;
 use crate::{
     Diagnostic, Location,
     diagnostic::Severity,
-    yaml::{Document, Locations},
+    schema::{Segment, segments},
+    yaml::{Document, Locations, place_of},
 };
 
 /// A definition to compile.
@@ -23,60 +24,80 @@ pub struct Definition {
     pub spec: RgdSpec,
     /// Where it came from, for lines and columns.
     pub source: Option<Source>,
-    /// Findings of reading it that do not stop it from being used.
-    pub warnings: Vec<Diagnostic>,
+    /// Findings of reading it. Errors among them make the compiler refuse it, together with all that it finds itself.
+    pub findings: Vec<Diagnostic>,
+    /// Paths of fields that do not belong where they are; they are not in `spec`.
+    pub(super) strays: Vec<String>,
 }
 
 /// The text a definition was read from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Source {
-    /// The whole text, so that an expression inside a block scalar can be located.
-    pub text: String,
+    /// The document's part of the text, so that an expression inside a scalar can be located.
+    text: String,
+    /// Lines of the text before that part.
+    before: usize,
+    /// Where each line of the part begins.
+    lines: Vec<usize>,
     /// Places of the document's values.
-    pub locations: Locations,
+    pub(super) locations: Locations,
 }
 
 impl Definition {
-    /// Reads a stored object; answers with every rule of the definition's CRD that it breaks. A definition without `spec`
-    /// is refused here like any other mistake.
+    /// Reads a stored object. Fails with every rule of the definition's CRD that it breaks where there is nothing to compile, such
+    /// as without `spec`; else they are [`Definition::findings`].
     pub fn from_object(object: &Object) -> Result<Self, Vec<Diagnostic>> {
         Self::read(&Value::Object(object.0.clone()), None, Vec::new())
     }
 
     /// Reads a document of a YAML text (best of [`crate::yaml::documents_with_duplicates`]); findings carry lines and columns.
     pub fn from_document(document: &Document, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let source = Source { text: text.to_owned(), locations: document.locations.clone() };
+        let source = Source::of(document, text);
         let duplicates = document
             .duplicates
             .iter()
             .cloned()
             .map(|duplicate| Diagnostic { severity: of_duplicate(&duplicate.path), ..duplicate });
-        let mut definition = Self::read(&document.value, Some(source), duplicates.collect())?;
-        definition.warnings.sort_by_key(|warning| warning.location);
-        Ok(definition)
+        Self::read(&document.value, Some(source), duplicates.collect())
     }
 
     fn read(document: &Value, source: Option<Source>, findings: Vec<Diagnostic>) -> Result<Self, Vec<Diagnostic>> {
-        let mut rules = Rules { findings };
+        let mut rules = Rules { findings, strays: Vec::new() };
         rules.document(document);
-        if !rules.refused() {
-            match serde_json::from_value(without_nulls(&document["spec"])) {
-                Ok(spec) => return Ok(Self { warnings: rules.findings, ..Self::new(document, spec, source) }),
-                Err(error) => rules.findings.push(Diagnostic::error("spec", error.to_string())),
-            }
+        let spec = serde_json::from_value(without_strays(without_nulls(&document["spec"]), &rules.strays));
+        let refused = rules.refused();
+        let mut findings = rules.findings;
+        if let (Err(error), false) = (&spec, refused) {
+            findings.push(Diagnostic::error("spec", error.to_string()));
         }
         if let Some(source) = &source {
-            source.locations.locate(&mut rules.findings);
+            source.locations.locate(&mut findings);
         }
-        rules.findings.sort_by_key(|finding| finding.location);
-        Err(rules.findings)
+        findings.sort_by_key(|finding| finding.location);
+        match spec {
+            Ok(spec) => Ok(Self { findings, strays: rules.strays, ..Self::new(document, spec, source) }),
+            Err(_) => Err(findings),
+        }
+    }
+
+    /// Whether a field that does not belong there is somewhere inside `path`: then what is missing there may be what was meant.
+    pub(super) fn has_stray_in(&self, path: &str) -> bool {
+        self.strays.iter().any(|stray| stray.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
     }
 
     fn new(document: &Value, spec: RgdSpec, source: Option<Source>) -> Self {
         let text = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let api_version = text("/apiVersion");
         let group = api_version.split_once('/').map(|(group, _)| group.to_owned()).unwrap_or_default();
-        Self { name: text("/metadata/name"), uid: text("/metadata/uid"), group, spec, source, warnings: Vec::new() }
+        Self {
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            group,
+            spec,
+            source,
+            findings: Vec::new(),
+            strays: Vec::new(),
+        }
     }
 }
 
@@ -87,33 +108,49 @@ fn of_duplicate(path: &str) -> Severity {
 }
 
 impl Source {
-    /// Where a part of a value is: the value's place, or the place in the text where `part` is first met from there on.
-    pub(super) fn locate(&self, path: &str, part: &str, offset: usize) -> Option<Location> {
-        let start = self.locations.nearest(path)?;
-        let first = part.lines().next().unwrap_or_default();
-        let from: usize = self.text.split_inclusive('\n').take(start.line - 1).map(str::len).sum();
-        let line = self.text.get(from..)?.lines().next()?;
-        let from = from + line.chars().take(start.column - 1).map(char::len_utf8).sum::<usize>();
-        match self.text.get(from..).and_then(|rest| rest.find(first)) {
-            Some(found) if !first.is_empty() => Some(self.place(from + found, part, offset)),
-            _ => Some(start),
-        }
+    fn of(document: &Document, text: &str) -> Self {
+        let part = text.get(document.part.clone()).unwrap_or_default();
+        let lines = std::iter::once(0).chain(part.match_indices('\n').map(|(at, _)| at + 1));
+        let before = document.locations.nearest("").map_or(0, |place| place.line - 1);
+        Self { text: part.to_owned(), before, lines: lines.collect(), locations: document.locations.clone() }
     }
 
-    /// Line and column of the `offset`-th byte of `part`, which starts at byte `at` of the text.
-    fn place(&self, at: usize, part: &str, offset: usize) -> Location {
-        let before = &self.text[..at];
-        let inside = part.get(..offset).unwrap_or(part);
-        let skipped = inside.matches('\n').count();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.matches('\n').count() + 1 + skipped;
-        let column = match inside.rfind('\n') {
-            // Lines of a block scalar are indented in the text by as much as the first line is.
-            Some(newline) => indent(&self.text[line_start..]) + inside[newline + 1..].chars().count() + 1,
-            None => self.text[line_start..at].chars().count() + inside.chars().count() + 1,
-        };
-        Location { line, column }
+    /// Where byte `offset` of the scalar `value` at `path` is: in the text where it is written, else where the scalar begins.
+    pub(super) fn locate(&self, path: &str, value: &str, offset: usize) -> Option<Location> {
+        let start = self.locations.nearest(path)?;
+        let exact = self.byte_of(start).and_then(|at| place_of(&self.text, at, value, offset));
+        Some(exact.map_or(start, |at| self.place(at)))
     }
+
+    fn byte_of(&self, place: Location) -> Option<usize> {
+        let start = *self.lines.get((place.line - 1).checked_sub(self.before)?)?;
+        let line = self.text[start..].lines().next()?;
+        Some(start + line.chars().take(place.column - 1).map(char::len_utf8).sum::<usize>())
+    }
+
+    fn place(&self, at: usize) -> Location {
+        let line = self.lines.partition_point(|start| *start <= at).saturating_sub(1);
+        let column = self.text[self.lines[line]..at].chars().count() + 1;
+        Location { line: self.before + line + 1, column }
+    }
+}
+
+/// The spec without the fields that do not belong there, so that the rest can be read.
+fn without_strays(mut spec: Value, strays: &[String]) -> Value {
+    for path in strays.iter().filter_map(|path| segments(path.strip_prefix("spec.")?)) {
+        let Some((last, way)) = path.split_last() else { continue };
+        let mut here = Some(&mut spec);
+        for segment in way {
+            here = match segment {
+                Segment::Field(name) => here.and_then(|value| value.get_mut(name.as_str())),
+                Segment::Index(index) => here.and_then(|value| value.get_mut(*index)),
+            };
+        }
+        if let (Some(Value::Object(map)), Segment::Field(name)) = (here, last) {
+            map.remove(name);
+        }
+    }
+    spec
 }
 
 /// A `null` field of the definition is an absent one; what is inside templates and schemas stays as it is.
@@ -131,8 +168,4 @@ fn without_nulls(spec: &Value) -> Value {
         clean(Some(resource));
     }
     spec
-}
-
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start_matches(' ').len()
 }

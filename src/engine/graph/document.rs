@@ -16,6 +16,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Rules {
     pub(super) findings: Vec<Diagnostic>,
+    /// Paths of fields that do not belong where they are.
+    pub(super) strays: Vec<String>,
 }
 
 type Fields = Map<String, Value>;
@@ -153,7 +155,9 @@ impl Rules {
             return None;
         };
         for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
-            let finding = Diagnostic::error(field(path, name), format!("unknown field {:?}", field(path, name)));
+            let stray = field(path, name);
+            let finding = Diagnostic::error(stray.clone(), format!("unknown field {stray:?}"));
+            self.strays.push(stray);
             let hint = match nearest(name, known.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("the fields here are {}", known.join(", ")),

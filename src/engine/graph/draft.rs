@@ -31,9 +31,31 @@ pub(super) struct Draft {
     pub(super) ready_when: Vec<Condition>,
     pub(super) include_when: Vec<Condition>,
     pub(super) for_each: Vec<Dimension>,
+    /// Names of the iterators, those that cannot be read too.
+    pub(super) iterators: Vec<String>,
+    /// Whether it has fields that do not belong there, so that what seems to be missing may be what was meant.
+    pub(super) doubtful: bool,
 }
 
 impl Draft {
+    /// A node of which only form and place are known.
+    pub(super) fn new(id: String, path: String, kind: NodeKind, object: Value) -> Self {
+        Self {
+            id,
+            path,
+            kind,
+            object,
+            gvk: None,
+            info: None,
+            slots: Vec::new(),
+            ready_when: Vec::new(),
+            include_when: Vec::new(),
+            for_each: Vec::new(),
+            iterators: Vec::new(),
+            doubtful: false,
+        }
+    }
+
     /// Path of the template in the document.
     pub(super) fn root(&self) -> String {
         match self.kind {
@@ -54,7 +76,7 @@ impl Draft {
 
     /// Names of the iterators.
     pub(super) fn iterators(&self) -> impl Iterator<Item = &str> {
-        self.for_each.iter().map(|dimension| dimension.name.as_str())
+        self.iterators.iter().map(String::as_str)
     }
 
     /// Everything that makes the node depend on others: expression, its path in the document, and whether the node's
@@ -129,6 +151,7 @@ pub(super) fn standalone(source: &str, path: &str, findings: &mut Findings<'_>) 
 pub(super) fn entries(resource: &RgdResource, draft: &mut Draft, findings: &mut Findings<'_>) {
     draft.ready_when = conditions(&resource.ready_when, draft, "readyWhen", findings);
     draft.include_when = conditions(&resource.include_when, draft, "includeWhen", findings);
+    draft.iterators = resource.for_each.iter().flatten().map(|(name, _)| name.clone()).collect();
     for (index, (name, source)) in resource.for_each.iter().flatten().enumerate() {
         let path = draft.entry("forEach", index);
         if let Some((text, expression)) = standalone(source, &path, findings) {

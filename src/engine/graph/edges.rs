@@ -1,6 +1,8 @@
 //! Who reads whom (kro.md section 7).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use plinth_api::rgd::RgdSpec;
 
 use super::{compiled::Options, draft::Draft, findings::Findings, order::Edges};
 use crate::{
@@ -13,13 +15,30 @@ const SCHEMA: &str = "schema";
 
 /// What may be referred to, and how a mistake is said.
 pub(super) struct Names<'a> {
-    ids: Vec<&'a str>,
+    /// Ids of all resources; positions of those that could be read.
+    ids: BTreeMap<&'a str, Option<usize>>,
     options: &'a Options,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(drafts: &'a [Draft], options: &'a Options) -> Self {
-        Self { ids: drafts.iter().map(|draft| draft.id.as_str()).collect(), options }
+    pub(super) fn new(spec: &'a RgdSpec, drafts: &[Draft], options: &'a Options) -> Self {
+        let mut ids: BTreeMap<&str, Option<usize>> = spec.resources.iter().map(|resource| (resource.id.as_str(), None)).collect();
+        for (position, draft) in drafts.iter().enumerate() {
+            if let Some(place @ None) = ids.get_mut(draft.id.as_str()) {
+                *place = Some(position);
+            }
+        }
+        Self { ids, options }
+    }
+
+    /// Whether an expression refers to nothing that does not exist, so that its type can be told.
+    pub(super) fn knows(&self, expression: &Expression, extra: &[&str]) -> bool {
+        let known = |name: &str| self.is_known(name, extra);
+        used(expression).all(known) && expression.references().unknown_functions.is_empty()
+    }
+
+    fn is_known(&self, name: &str, extra: &[&str]) -> bool {
+        name == SCHEMA || extra.contains(&name) || self.ids.contains_key(name) || is_type_name(name)
     }
 
     /// Edges by position, sorted; reports unknown names, functions, self references.
@@ -35,15 +54,17 @@ impl<'a> Names<'a> {
             if !inside && path.contains(".forEach[") {
                 independent(draft, &iterators, (&path, text, expression), findings);
             }
-            self.check(&path, text, expression, extra, findings);
+            if !draft.doubtful {
+                self.check(&path, text, expression, extra, findings);
+            }
             for name in used(expression) {
                 if extra.contains(&name) {
                     continue;
                 }
                 if name == draft.id {
                     findings.expression(&path, text, offset(expression, name), "self references are not allowed", None);
-                } else if let Some(position) = self.ids.iter().position(|id| *id == name) {
-                    found.insert(position);
+                } else if let Some(Some(position)) = self.ids.get(name) {
+                    found.insert(*position);
                 }
             }
         }
@@ -53,7 +74,7 @@ impl<'a> Names<'a> {
     /// Reports names and functions that do not exist. `extra` are names known besides the nodes and `schema`.
     pub(super) fn check(&self, path: &str, text: &Text, expression: &Expression, extra: &[&str], findings: &mut Findings<'_>) {
         for name in used(expression) {
-            if name == SCHEMA || extra.contains(&name) || self.ids.contains(&name) || is_type_name(name) {
+            if self.is_known(name, extra) {
                 continue;
             }
             let at = offset(expression, name);
@@ -61,7 +82,7 @@ impl<'a> Names<'a> {
                 findings.expression(path, text, at, "runtime is only available in status.conditions expressions", None);
                 continue;
             }
-            let known = self.ids.iter().copied().chain([SCHEMA]).chain(extra.iter().copied());
+            let known = self.ids.keys().copied().chain([SCHEMA]).chain(extra.iter().copied());
             let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
             findings.expression(path, text, at, format!("references unknown identifiers: [{name}]"), hint);
         }
@@ -70,14 +91,14 @@ impl<'a> Names<'a> {
 
     /// Reports what a status expression may not refer to; it must read something.
     pub(super) fn status(&self, place: &str, path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
-        let known = |name: &str| name == SCHEMA || self.ids.contains(&name);
+        let known = |name: &str| name == SCHEMA || self.ids.contains_key(name);
         let unknown: Vec<&str> = used(expression).filter(|name| !known(name) && !is_type_name(name)).collect();
         if let Some(first) = unknown.first() {
             // `runtime.newCondition({type: …})`: outside of conditions its keys are no names of anything.
             let shown = if unknown.contains(&"runtime") { vec!["runtime"] } else { unknown.clone() };
             let (source, list) = (expression.source(), shown.join(" "));
             let message = format!("status field {place:?} expression {source:?}: references unknown identifiers: [{list}]");
-            let hint = nearest(first, self.ids.iter().copied().chain([SCHEMA])).map(|near| format!("did you mean {near}?"));
+            let hint = nearest(first, self.ids.keys().copied().chain([SCHEMA])).map(|near| format!("did you mean {near}?"));
             findings.expression(path, text, offset(expression, first), message, hint);
         } else if !used(expression).any(known) {
             findings.error(path, format!("instance status field must refer to a resource or schema: status.{place}"));

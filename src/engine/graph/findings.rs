@@ -1,5 +1,7 @@
 //! Collecting findings, each with its place.
 
+use std::collections::HashSet;
+
 use super::definition::Source;
 use crate::{Diagnostic, diagnostic::Severity, template::Text};
 
@@ -7,11 +9,13 @@ use crate::{Diagnostic, diagnostic::Severity, template::Text};
 pub(super) struct Findings<'a> {
     source: Option<&'a Source>,
     found: Vec<Diagnostic>,
+    /// Paths and messages so far, so that nothing is said twice.
+    said: HashSet<(String, String)>,
 }
 
 impl<'a> Findings<'a> {
     pub(super) fn new(source: Option<&'a Source>) -> Self {
-        Self { source, found: Vec::new() }
+        Self { source, found: Vec::new(), said: HashSet::new() }
     }
 
     /// A mistake at a place.
@@ -51,7 +55,7 @@ impl<'a> Findings<'a> {
         if finding.location.is_none() {
             finding.location = self.source.and_then(|source| source.locations.nearest(&finding.path));
         }
-        if !self.found.contains(&finding) {
+        if self.said.insert((finding.path.clone(), finding.message.clone())) {
             self.found.push(finding);
         }
     }
@@ -59,6 +63,12 @@ impl<'a> Findings<'a> {
     /// Whether the definition is refused.
     pub(super) fn refused(&self) -> bool {
         self.found.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Whether something at or inside `path` is refused already.
+    pub(super) fn refused_in(&self, path: &str) -> bool {
+        let inside = |found: &str| found.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        self.found.iter().any(|finding| finding.severity == Severity::Error && inside(&finding.path))
     }
 
     /// Number of findings so far.

@@ -29,7 +29,7 @@ fn structures(from: &Structure, to: &Structure) -> Option<String> {
     if from.name == to.name {
         return None;
     }
-    from.fields.iter().find_map(|(name, of)| match to.fields.get(name) {
+    from.fields().iter().find_map(|(name, of)| match to.fields().get(name) {
         Some(expected) => misfit(of, expected).map(|why| format!("field \"{name}\" has incompatible type: {why}")),
         None if to.open => None,
         None => Some(format!("field \"{name}\" exists in output but not in expected type")),
@@ -40,13 +40,13 @@ fn map_into_structure(key: &Type, value: &Type, to: &Structure) -> Option<String
     if let Some(why) = misfit(key, &Type::String) {
         return Some(format!("map key type incompatible: {why}"));
     }
-    to.fields.iter().find_map(|(name, expected)| {
+    to.fields().iter().find_map(|(name, expected)| {
         misfit(value, expected).map(|why| format!("map value incompatible with struct field \"{name}\": {why}"))
     })
 }
 
 fn structure_into_map(from: &Structure, value: &Type) -> Option<String> {
-    from.fields
+    from.fields()
         .iter()
         .find_map(|(name, of)| misfit(of, value).map(|why| format!("field \"{name}\" has incompatible type: {why}")))
 }
@@ -59,7 +59,7 @@ mod tests {
 
     fn structure(name: &str, open: bool, fields: &[(&str, Type)]) -> Type {
         let fields: BTreeMap<_, _> = fields.iter().map(|(name, of)| ((*name).to_owned(), of.clone())).collect();
-        Type::Struct(Arc::new(Structure { name: name.to_owned(), fields, open }))
+        Type::Struct(Arc::new(Structure::new(name, fields, open)))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The schema of a status field, from the type of its expression (kro.md 15.1).
 
 use crate::{
-    cel::{Structure, Type},
+    cel::{Structure, Type, unescape},
     schema::Schema,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn schema_of(of: &Type) -> Schema {
 }
 
 fn object(structure: &Structure) -> Schema {
-    let fields = structure.fields.iter().map(|(name, of)| (unescape(name), field_of(of)));
+    let fields = structure.fields().iter().map(|(name, of)| (unescape(name), field_of(of)));
     Schema { preserve_unknown_fields: structure.open, ..Schema::object(fields) }
 }
 
@@ -36,44 +36,5 @@ fn field_of(of: &Type) -> Schema {
         Type::Timestamp => Schema::any(),
         Type::List(element) if **element == Type::Timestamp => Schema::array(Schema::any()),
         _ => schema_of(of),
-    }
-}
-
-/// The name of a field as objects have it, from its name in expressions (Kubernetes' escapes).
-fn unescape(name: &str) -> String {
-    const ESCAPES: [(&str, &str); 4] = [("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
-    if let Some(word) = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"))
-        && !word.is_empty()
-        && word.bytes().all(|byte| byte.is_ascii_lowercase())
-        && !ESCAPES.iter().any(|(escape, _)| *escape == name)
-    {
-        return word.to_owned();
-    }
-    let mut out = String::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        if let Some((escape, plain)) = ESCAPES.iter().find(|(escape, _)| rest.starts_with(escape)) {
-            out.push_str(plain);
-            rest = &rest[escape.len()..];
-        } else {
-            let next = rest.chars().next().expect("the rest is not empty");
-            out.push(next);
-            rest = &rest[next.len_utf8()..];
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_come_back_from_their_escapes() {
-        for (escaped, name) in
-            [("my__dash__field", "my-field"), ("a__dot__b", "a.b"), ("__in__", "in"), ("x__underscores__y", "x__y"), ("é", "é")]
-        {
-            assert_eq!(unescape(escaped), name);
-        }
     }
 }

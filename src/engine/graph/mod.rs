@@ -18,9 +18,11 @@ mod fit;
 mod infer;
 mod metadata;
 mod names;
+mod namesakes;
 mod node;
 mod order;
 mod rendered;
+mod revision;
 mod selector;
 mod shape;
 mod status;
@@ -30,8 +32,10 @@ pub use compile::{compile, kinds};
 pub use compiled::{Compiled, Missing, Options};
 pub use definition::{Definition, Source};
 pub use draw::{to_dot, to_text};
+pub use namesakes::namesakes;
 pub use node::{Condition, Dimension, Graph, InstanceKind, Node, NodeKind, Plane, Projection, Slot};
 pub use rendered::{Example, Rendered, render, render_examples, render_with};
+pub use revision::{revision_name, spec_hash};
 pub(crate) use selector::fault as selector_fault;
 
 #[cfg(test)]

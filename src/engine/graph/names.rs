@@ -5,31 +5,10 @@ use std::collections::BTreeMap;
 use plinth_api::rgd::RgdSpec;
 
 use super::{compiled::Options, findings::Findings};
-use crate::yaml::element;
+use crate::{cel, yaml::element};
 
-/// Words that cannot be ids: CEL's own and kro's.
-const RESERVED: [&str; 53] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
+/// Words that cannot be ids besides CEL's own.
+const RESERVED: [&str; 32] = [
     "apiVersion",
     "context",
     "dependency",
@@ -67,7 +46,7 @@ const RESERVED: [&str; 53] = [
 /// Checks the kind, the ids and the iterators.
 pub(super) fn check(spec: &RgdSpec, options: &Options, findings: &mut Findings<'_>) {
     let kind = &spec.schema.kind;
-    if !is_name(kind, u8::is_ascii_uppercase) {
+    if !is_name(kind, u8::is_ascii_uppercase) && !findings.refused_in("spec.schema.kind") {
         findings.error(
             "spec.schema.kind",
             format!("naming convention violation: kind '{kind}' is not a valid KRO kind name: must be UpperCamelCase"),
@@ -122,7 +101,7 @@ fn iterators(id: &str, names: &[&str], path: &str, ids: &BTreeMap<&str, usize>, 
 }
 
 fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name)
+    cel::RESERVED.contains(&name) || RESERVED.contains(&name)
 }
 
 fn is_name(name: &str, first: fn(&u8) -> bool) -> bool {

@@ -27,7 +27,10 @@ pub(super) fn topological(edges: &Edges) -> Vec<usize> {
 /// Cycles, each as the nodes along it from the one listed first; every node that is on a cycle is in at least one.
 pub(super) fn cycles(edges: &Edges) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
-    for start in 0..edges.len() {
+    // What can be ordered is on no cycle.
+    let mut open = vec![true; edges.len()];
+    topological(edges).into_iter().for_each(|node| open[node] = false);
+    for start in (0..edges.len()).filter(|node| open[*node]) {
         if found.iter().flatten().all(|node| *node != start)
             && let Some(cycle) = shortest_cycle(edges, start)
         {

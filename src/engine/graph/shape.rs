@@ -6,6 +6,7 @@ use plinth_api::{GroupVersionKind, rgd::RgdResource};
 use serde_json::{Map, Value};
 
 use super::{
+    definition::Definition,
     draft::{Draft, below, entries, parse},
     findings::Findings,
     metadata,
@@ -20,6 +21,7 @@ use crate::{
 
 /// What a draft is made with.
 pub(super) struct Context<'a> {
+    pub(super) definition: &'a Definition,
     pub(super) schemas: &'a dyn SchemaSource,
     /// Whether instances are namespaced.
     pub(super) namespaced: bool,
@@ -28,11 +30,10 @@ pub(super) struct Context<'a> {
 /// Reads one resource; `None` where it has neither template nor external reference.
 pub(super) fn draft(index: usize, resource: &RgdResource, context: &Context<'_>, findings: &mut Findings<'_>) -> Option<Draft> {
     let path = element("spec.resources", index);
-    let (kind, object) = form(resource, &path, findings)?;
-    let empty = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (slots, ready_when, include_when, for_each) = empty;
-    let id = resource.id.clone();
-    let mut draft = Draft { id, path, kind, object, gvk: None, info: None, slots, ready_when, include_when, for_each };
+    let doubtful = context.definition.has_stray_in(&path);
+    let (kind, object) = form(resource, &path, doubtful, findings)?;
+    let mut draft = Draft::new(resource.id.clone(), path, kind, object);
+    draft.doubtful = doubtful;
     entries(resource, &mut draft, findings);
     well_formed(&draft, findings);
     draft.gvk = gvk(&draft, findings);
@@ -45,7 +46,7 @@ pub(super) fn draft(index: usize, resource: &RgdResource, context: &Context<'_>,
     Some(draft)
 }
 
-fn form(resource: &RgdResource, path: &str, findings: &mut Findings<'_>) -> Option<(NodeKind, Value)> {
+fn form(resource: &RgdResource, path: &str, doubtful: bool, findings: &mut Findings<'_>) -> Option<(NodeKind, Value)> {
     let id = &resource.id;
     match (&resource.template, &resource.external_ref) {
         (Some(template), reference) => {
@@ -68,6 +69,7 @@ fn form(resource: &RgdResource, path: &str, findings: &mut Findings<'_>) -> Opti
             let kind = if has("selector") { NodeKind::ExternalSelector } else { NodeKind::External };
             Some((kind, reference.clone()))
         }
+        (None, None) if doubtful => None,
         (None, None) => {
             findings.error(path, format!("resource {id:?}: exactly one of template or externalRef must be provided"));
             None

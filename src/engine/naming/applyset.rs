@@ -21,12 +21,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{corpus::data, naming::keys};
+    use crate::{naming::keys, testing::recorded};
 
     /// Recorded instances carry the set's id, its annotations and their hash.
     #[test]
     fn show_03_applysets() {
-        let Some(folder) = data("kro/golden-instances") else { return };
+        let Some(folder) = recorded("kro/golden-instances") else { return };
         let mut equal = 0;
         for entry in std::fs::read_dir(folder).unwrap() {
             let golden: Value = serde_json::from_str(&std::fs::read_to_string(entry.unwrap().path()).unwrap()).unwrap();

@@ -33,11 +33,11 @@ pub fn control_plane_namespace(prefix: &str, namespace: &str, name: &str) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::data;
+    use crate::testing::recorded;
 
     #[test]
     fn show_03_namespaces() {
-        let Some(path) = data("openmcp/namespace-vectors.json") else { return };
+        let Some(path) = recorded("openmcp/namespace-vectors.json") else { return };
         let file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let vectors = file["vectors"].as_array().unwrap();
         for vector in vectors {

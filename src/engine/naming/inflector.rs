@@ -93,7 +93,7 @@ const ENDINGS: &str = "
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::json_lines;
+    use crate::testing::json_lines;
 
     #[test]
     fn show_03_plurals() {

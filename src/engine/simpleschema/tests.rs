@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    corpus::{data, json_lines},
+    testing::{json_lines, recorded},
     yaml::documents_with_duplicates,
 };
 
@@ -68,7 +68,7 @@ fn show_03_corpus_schemas() {
     let (mut accepted, mut rejected, mut all) = (0, 0, 0);
     for verdict in json_lines("kro/verdicts.jsonl") {
         let path = verdict["path"].as_str().unwrap();
-        let Some(file) = data(&format!("kro/{path}")) else { continue };
+        let Some(file) = recorded(&format!("kro/{path}")) else { continue };
         let Ok(documents) = documents_with_duplicates(&std::fs::read_to_string(file).unwrap()) else { continue };
         let rgds =
             documents.into_iter().map(|document| document.value).filter(|value| value["kind"] == "ResourceGraphDefinition");
@@ -120,7 +120,7 @@ fn stable(error: &str) -> &str {
 
 #[test]
 fn show_03_schema_probes() {
-    let Some(folder) = data("kro/probes") else { return };
+    let Some(folder) = recorded("kro/probes") else { return };
     let (mut agree, mut all) = (0, 0);
     for entry in std::fs::read_dir(folder.join("inputs")).unwrap() {
         let path = entry.unwrap().path();

@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::template::Text;
+    use crate::{template::Text, testing::json_lines};
 
     #[test]
     fn unterminated_expressions_do_not_hide_later_ones() {
@@ -88,20 +88,11 @@ mod tests {
     /// Every vector of the running controller's own scanner.
     #[test]
     fn vectors() {
-        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-        let dir = std::env::var("PLINTH_DATA").unwrap_or_else(|_| dir.to_owned()) + "/kro/vectors";
-        let Ok(input) = std::fs::read_to_string(format!("{dir}/parse.in.jsonl")) else {
-            return println!("SHOW 03 scanner-vectors 0 (no corpus)");
-        };
-        let output = std::fs::read_to_string(format!("{dir}/parse.out.jsonl")).unwrap();
-        let mut count = 0;
-        for (input, output) in input.lines().zip(output.lines()) {
-            let input: serde_json::Value = serde_json::from_str(input).unwrap();
-            let output: serde_json::Value = serde_json::from_str(output).unwrap();
-            vector(input["str"].as_str().unwrap(), &output);
-            count += 1;
+        let (inputs, outputs) = (json_lines("kro/vectors/parse.in.jsonl"), json_lines("kro/vectors/parse.out.jsonl"));
+        for (input, output) in inputs.iter().zip(&outputs) {
+            vector(input["str"].as_str().unwrap(), output);
         }
-        println!("SHOW 03 scanner-vectors {count}/{count}");
+        println!("SHOW 03 scanner-vectors {}/{}", inputs.len(), outputs.len());
     }
 
     fn vector(text: &str, expected: &serde_json::Value) {

@@ -13,10 +13,29 @@ use crate::{
     yaml,
 };
 
-/// A path below the folder of test data.
+/// A path below the folder of test data (contracts entry 27).
 pub(crate) fn data(path: &str) -> PathBuf {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    PathBuf::from(std::env::var("PLINTH_DATA").unwrap_or_else(|_| default.to_owned())).join(path)
+    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    std::env::var_os("PLINTH_DATA").map_or_else(default, PathBuf::from).join(path)
+}
+
+/// A file or folder of the data; `None`, after saying so, where there is no data.
+pub(crate) fn recorded(path: &str) -> Option<PathBuf> {
+    let found = Some(data(path)).filter(|path| path.exists());
+    if found.is_none() {
+        println!("NOT RUN {path}: not in {} (set PLINTH_DATA)", data("").display());
+    }
+    found
+}
+
+/// The text of a file of the data; `None`, after saying so, where there is no data.
+pub(crate) fn text(path: &str) -> Option<String> {
+    recorded(path).map(|path| std::fs::read_to_string(path).unwrap())
+}
+
+/// All lines of a JSON lines file, empty where there is no data.
+pub(crate) fn json_lines(path: &str) -> Vec<serde_json::Value> {
+    text(path).unwrap_or_default().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Reads the first definition of a text.

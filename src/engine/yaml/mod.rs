@@ -5,6 +5,7 @@
 mod locations;
 mod parse;
 mod path;
+mod scalar;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,10 @@ pub use locations::Locations;
 pub(crate) use parse::whole;
 pub use parse::{documents, documents_with_duplicates};
 pub use path::{element, field};
+pub(crate) use scalar::place_of;
+
+use std::ops::Range;
+
 use serde_json::Value;
 
 use crate::Diagnostic;
@@ -25,4 +30,6 @@ pub struct Document {
     pub locations: Locations,
     /// Keys that are there twice; always empty from [`documents`].
     pub duplicates: Vec<Diagnostic>,
+    /// Bytes of the text that it is written in, from the line on in which it begins.
+    pub(crate) part: Range<usize>,
 }

@@ -45,8 +45,33 @@ pub fn documents_with_duplicates(text: &str) -> Result<Vec<Document>, Diagnostic
     on_own_stack(|| {
         let nodes: Vec<Spanned<Node>> =
             serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| diagnostic(&error, text))?;
-        Ok(nodes.into_iter().map(document).collect())
+        let mut documents: Vec<Document> = nodes.into_iter().map(document).collect();
+        find_parts(&mut documents, text);
+        Ok(documents)
     })
+}
+
+/// Finds the part of the text that each document is written in: from the line of its first value to the next document.
+fn find_parts(documents: &mut [Document], text: &str) {
+    let mut ahead = documents.iter_mut();
+    let Some(mut here) = ahead.next() else { return };
+    let first_line = |document: &Document| document.locations.here.map_or(0, |place| place.line);
+    let (mut begun, mut at) = (false, 0);
+    for (line, number) in text.split_inclusive('\n').zip(1..) {
+        if begun && line.starts_with("---") {
+            begun = false;
+            let Some(next) = ahead.next() else { return };
+            here = next;
+        }
+        if !begun && number >= first_line(here) {
+            begun = true;
+            here.part = at..at;
+        }
+        at += line.len();
+        if begun {
+            here.part.end = at;
+        }
+    }
 }
 
 /// Runs the recursive parser where [`MAX_DEPTH`] levels fit, whatever is left of the caller's stack.
@@ -88,7 +113,7 @@ fn options() -> Options {
 fn document(node: Spanned<Node>) -> Document {
     let Node { value, mut locations, duplicates } = node.value;
     locations.here = place(&node.referenced);
-    Document { value, locations, duplicates }
+    Document { value, locations, duplicates, part: 0..0 }
 }
 
 /// A value and the places inside it; its own place is known to whoever holds it.

@@ -44,13 +44,13 @@ impl Checker<'_> {
     }
 
     fn field_of(&mut self, id: u64, structure: &Structure, name: &str) -> Type {
-        if let Some(of) = structure.fields.get(name) {
+        if let Some(of) = structure.fields().get(name) {
             return of.clone();
         }
         if structure.open {
             return Type::Dyn;
         }
-        let hint = suggest::closest(name, structure.fields.keys().map(String::as_str));
+        let hint = suggest::closest(name, structure.fields().keys().map(String::as_str));
         self.error(id, format!("undefined field '{name}'"), hint)
     }
 

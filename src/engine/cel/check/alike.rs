@@ -8,11 +8,11 @@ pub(super) fn alike(left: &Type, right: &Type) -> bool {
         (Type::Struct(left), Type::Struct(right)) => {
             left.name == right.name
                 || (left.open == right.open
-                    && left.fields.len() == right.fields.len()
+                    && left.fields().len() == right.fields().len()
                     && left
-                        .fields
+                        .fields()
                         .iter()
-                        .all(|(name, of)| right.fields.get(name).is_some_and(|other| of == other || alike(of, other))))
+                        .all(|(name, of)| right.fields().get(name).is_some_and(|other| of == other || alike(of, other))))
         }
         (Type::List(left), Type::List(right)) | (Type::Optional(left), Type::Optional(right)) => alike(left, right),
         (Type::Map(key, value), Type::Map(other_key, other)) => key == other_key && alike(value, other),

@@ -1,6 +1,6 @@
 //! Which variables there are, and their types.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::cel::types::Type;
 
@@ -8,12 +8,19 @@ use crate::cel::types::Type;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     variables: BTreeMap<String, Type>,
+    /// Variables that many scopes have; own ones hide them.
+    shared: Option<Arc<Scope>>,
 }
 
 impl Scope {
     /// No variables.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// All variables of another scope, without copying them.
+    pub fn over(shared: Arc<Self>) -> Self {
+        Self { variables: BTreeMap::new(), shared: Some(shared) }
     }
 
     /// Sets the type of a variable.
@@ -30,11 +37,12 @@ impl Scope {
 
     /// The type of a variable.
     pub fn get(&self, name: &str) -> Option<&Type> {
-        self.variables.get(name)
+        self.variables.get(name).or_else(|| self.shared.as_ref()?.get(name))
     }
 
-    /// Names in order.
+    /// Names, own ones first, each part in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.variables.keys().map(String::as_str)
+        let shared = self.shared.as_ref().map(|shared| shared.variables.keys());
+        self.variables.keys().chain(shared.into_iter().flatten()).map(String::as_str)
     }
 }

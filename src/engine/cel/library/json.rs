@@ -42,7 +42,8 @@ fn encode<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     }
 }
 
-fn escaped(json: &str) -> String {
+/// JSON text with what Go's encoder escapes besides.
+pub(crate) fn escaped(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")

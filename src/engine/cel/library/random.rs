@@ -10,7 +10,7 @@ use super::{
     opaque::{Omit, OmitMark},
     ours,
 };
-use crate::cel::budget::spend;
+use crate::{cel::budget::spend, naming};
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -52,9 +52,7 @@ fn seeded_int<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
 }
 
 fn fnv64a<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
-    let hash = text(&arguments, 0)?
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let hash = naming::fnv64a(text(&arguments, 0)?);
     give(CelBytes::from(hash.to_be_bytes().to_vec()))
 }
 

@@ -29,7 +29,7 @@ const FIELDS: [&str; 4] = ["type", "status", "reason", "message"];
 /// What `newCondition` gives.
 pub(crate) fn condition_type() -> Type {
     let fields = FIELDS.iter().map(|name| ((*name).to_owned(), Type::String)).collect();
-    Type::Struct(Arc::new(Structure { name: "kro.run.Condition".to_owned(), fields, open: false }))
+    Type::Struct(Arc::new(Structure::new("kro.run.Condition", fields, false)))
 }
 
 fn new_condition<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::data;
 use crate::{
     cel::{Expression, Scope, Type, check, environment::Environment, library, signature::Signature},
     schema::Schema,
+    testing::text,
 };
 
 fn schema(json: Value) -> Schema {
@@ -159,7 +159,7 @@ fn conditions_and_lists_are_recognised() {
 /// The table of functions is kro's: nothing missing, nothing added, every signature the same.
 #[test]
 fn show_03_cel_functions() {
-    let Some(text) = data("kro/cel-functions.json") else { return };
+    let Some(text) = text("kro/cel-functions.json") else { return };
     let theirs: Value = serde_json::from_str(&text).unwrap();
     let theirs: BTreeSet<String> = theirs["functions"]
         .as_object()

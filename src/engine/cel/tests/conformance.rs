@@ -12,14 +12,16 @@ use cel::{
 };
 use serde_json::Value;
 
-use super::data;
-use crate::cel::{
-    Activation, Expression, Limits, Scope, Type, check,
-    environment::Environment,
-    evaluate::evaluate_with,
-    expression::read,
-    library,
-    value::{Boxed, converted, decode_base64},
+use crate::{
+    cel::{
+        Activation, Expression, Limits, Scope, Type, check,
+        environment::Environment,
+        evaluate::evaluate_with,
+        expression::read,
+        library,
+        value::{Boxed, converted, decode_base64},
+    },
+    testing::text,
 };
 
 /// Files that are about protobuf messages, or empty.
@@ -51,7 +53,7 @@ const REFUSED: &[(&str, &str)] = &[
 
 #[test]
 fn show_03_cel_spec() {
-    let Some(text) = data("cel-spec/spec.json") else { return };
+    let Some(text) = text("cel-spec/spec.json") else { return };
     let files: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
     let mut suite = Suite::default();
     for (file, content) in files.iter().filter(|(file, _)| !ABOUT_MESSAGES.contains(&file.as_str())) {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::data;
 use crate::{
     cel::{Expression, Scope, Type, check, is_type_name},
     template::Text,
+    testing::text,
     yaml,
 };
 
@@ -16,7 +16,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[];
 
 #[test]
 fn show_03_cel_corpus() {
-    let Some(verdicts) = data("kro/verdicts.jsonl") else { return };
+    let Some(verdicts) = text("kro/verdicts.jsonl") else { return };
     let mut count = 0;
     let mut wrong = BTreeMap::new();
     for line in verdicts.lines() {
@@ -25,7 +25,7 @@ fn show_03_cel_corpus() {
             continue;
         }
         let path = verdict["path"].as_str().unwrap();
-        let Some(text) = data(&format!("kro/{path}")) else { continue };
+        let Some(text) = text(&format!("kro/{path}")) else { continue };
         let Ok(documents) = yaml::documents(&text) else { continue };
         for document in documents.iter().filter(|document| document.value["metadata"]["name"] == verdict["name"]) {
             let spec = &document.value["spec"];

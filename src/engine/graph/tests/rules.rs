@@ -99,6 +99,81 @@ fn all_mistakes_are_found_at_once_in_the_order_of_the_document() {
 }
 
 #[test]
+fn one_mistake_hides_no_other() {
+    let typed = map("a", "${1 + 1}");
+    let misspelt = map("b", "${schema.spec.nam}") + "  readyWen: ['${b.data.x}']\n";
+    let circle = map("c", "${d.data.x}") + &map("d", "${c.data.x}");
+    check(
+        &rgd("", "z: ${nobody.x}", &(typed + &misspelt + &circle)).replace("  resources:", "  resourcs: []\n  resources:"),
+        &[
+            "status field \"z\" expression \"nobody.x\": references unknown identifiers: [nobody]",
+            "unknown field \"spec.resourcs\" (did you mean resources?)",
+            "returns type \"int\" but expected \"string\"",
+            "undefined field 'nam'",
+            "unknown field \"spec.resources[1].readyWen\" (did you mean readyWhen?)",
+            "graph contains a cycle: c -> d -> c",
+        ],
+    );
+}
+
+#[test]
+fn what_follows_from_a_misspelt_field_is_not_said() {
+    let text = rgd("name: string", "", &(map("a", "x") + &map("b", "${a.data.x}")));
+    check(&text.replacen("template:", "tempalte:", 1), &["unknown field \"spec.resources[0].tempalte\""]);
+    check(
+        &text.replacen("    spec:", "    spce:", 1).replace("data:\n          x: x", "data:\n          x: ${schema.spec.name}"),
+        &["unknown field \"spec.schema.spce\""],
+    );
+    let each = "- id: all\n  forEech: [{n: '${schema.spec.names}'}]\n".to_owned() + &map("x", "${n}").replace("- id: x\n", "");
+    check(&rgd("names: '[]string'", "", &each), &["unknown field \"spec.resources[0].forEech\" (did you mean forEach?)"]);
+}
+
+#[test]
+fn a_refused_definition_says_what_it_would_wait_for() {
+    let late = map("late", "${nobody.x}").replace("v1\n", "example.org/v1\n").replace("ConfigMap", "Late");
+    let found = findings(&rgd("", "", &late));
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].contains("cannot resolve group version kind \"example.org/v1, Kind=Late\": not served yet"), "{found:#?}");
+    assert!(found[1].contains("references unknown identifiers: [nobody]"), "{found:#?}");
+}
+
+/// However a string is written, a mistake in it is placed at its own character.
+#[test]
+fn mistakes_in_any_scalar_have_their_line_and_column() {
+    for scalar in [
+        "x-${1 + nobody}",
+        "\"x \\\"q\\\" \\t ${1 + nobody}\"",
+        "\"a long \\\n          line ${1 + nobody}\"",
+        "'it''s ${1 + nobody}'",
+        "'one\n          two ${1 + nobody}'",
+        ">-\n        first\n        second ${1 + nobody}\n        third",
+        ">\n        first\n\n          more\n        second ${1 +\n        nobody}",
+        "|2-\n          first\n        second ${1 + nobody}",
+        "|+\n        first\n        ${1 +\n          nobody}\n\n",
+    ] {
+        let text = rgd("", "", &(map("z", "${schema.spec.name} nobody") + &map("a", scalar) + &map("b", "nobody")));
+        let wanted = text.match_indices("nobody").map(|(at, _)| at).find(|at| text[*at..].starts_with("nobody}")).unwrap();
+        let line = text[..wanted].matches('\n').count() + 1;
+        let column = text[..wanted].rsplit('\n').next().unwrap().chars().count() + 1;
+        let found = findings(&text);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].starts_with(&format!("{line}:{column} ")), "{scalar:?}: {} is not at {line}:{column}\n{text}", found[0]);
+    }
+}
+
+#[test]
+fn places_are_those_of_the_whole_text() {
+    let first = rgd("", "", MAP);
+    let text = format!("# two\n---\n{first}---\n\n{}", rgd("", "", &map("a", "x-${nobody}")));
+    let documents = crate::yaml::documents_with_duplicates(&text).unwrap();
+    let second = crate::graph::Definition::from_document(&documents[1], &text).unwrap();
+    let Compiled::Invalid(found) = crate::graph::compile(&second, &core(), &crate::graph::Options::default()) else { panic!() };
+    let line = text.lines().position(|line| line.contains("nobody")).unwrap() + 1;
+    let column = text.lines().nth(line - 1).unwrap().find("nobody").unwrap() + 1;
+    assert_eq!(found[0].location, Some(crate::Location { line, column }));
+}
+
+#[test]
 fn shapes_of_resources() {
     check(&rgd("", "", "- id: a\n"), &["exactly one of template or externalRef must be provided"]);
     check(

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{change::Bound, *};
 use crate::{
-    corpus::json_lines,
     schema::{
         Additional,
         crd::{Owner, generate},
     },
+    testing::json_lines,
 };
 
 fn schema(json: &Value) -> Schema {

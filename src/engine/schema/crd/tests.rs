@@ -5,14 +5,15 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
-    corpus::data,
     schema::{Schema, apply_object_defaults, prune_object, validate_object},
-    simpleschema, yaml,
+    simpleschema,
+    testing::recorded,
+    yaml,
 };
 
 /// The file that a golden CRD was made from: `__` stands for `/`, and the first folder is left out.
 fn source(golden: &str) -> Option<PathBuf> {
-    let root = data("kro")?;
+    let root = recorded("kro")?;
     let (folder, rest) = golden.split_once("__")?;
     let file = match folder {
         "integration" | "unit" => format!("go/{folder}/{rest}.json"),
@@ -74,7 +75,7 @@ fn ours(golden: &Value, name: &str, spec: &RgdSpec) -> Object {
 
 #[test]
 fn show_03_crds() {
-    let Some(folder) = data("kro/golden-crds") else { return };
+    let Some(folder) = recorded("kro/golden-crds") else { return };
     let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
     let (mut equal, mut kept_back) = (0, Vec::new());
@@ -113,7 +114,7 @@ fn yaml_files(folder: PathBuf) -> Vec<PathBuf> {
 
 #[test]
 fn published_crds_are_read() {
-    let folders = ["openmcp", "kro/crds", "kro/cases", "krop", "kcp/crds"].map(data);
+    let folders = ["openmcp", "kro/crds", "kro/cases", "krop", "kcp/crds"].map(recorded);
     let (mut crds, mut count) = (0, 0);
     for file in folders.into_iter().flatten().flat_map(yaml_files) {
         // Some files in the corpus are templates and no YAML.
@@ -132,13 +133,13 @@ fn published_crds_are_read() {
 /// What kro's API server stored is right by our reading of the same CRD.
 #[test]
 fn recorded_instances_are_valid() {
-    let Some(folder) = data("kro/golden-instances") else { return };
+    let Some(folder) = recorded("kro/golden-instances") else { return };
     let mut valid = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let golden: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let stem = path.file_stem().unwrap().to_str().unwrap();
-        let Some(crd) = data(&format!("kro/golden-crds/{stem}.json")) else { continue };
+        let Some(crd) = recorded(&format!("kro/golden-crds/{stem}.json")) else { continue };
         let crd: Value = serde_json::from_str(&std::fs::read_to_string(crd).unwrap()).unwrap();
         let schema: Schema = serde_json::from_value(crd["versions"][0]["schema"]["openAPIV3Schema"].clone()).unwrap();
         let (Some(mut input), Some(stored)) =
