@@ -26,6 +26,10 @@ pub const KROP_RGD: Manifest = Manifest {
     yaml: include_str!("crds/krop.opendefense.cloud_resourcegraphdefinitions.yaml"),
 };
 
+/// GraphRevision of `internal.kro.run`: the accepted states of a ResourceGraphDefinition of `kro.run`.
+pub const KRO_REVISION: Manifest =
+    Manifest { name: "graphrevisions.internal.kro.run", yaml: include_str!("crds/internal.kro.run_graphrevisions.yaml") };
+
 /// Repository, Component, Resource and Deployer of `delivery.ocm.software`.
 pub const DELIVERY: [Manifest; 4] = [
     Manifest { name: "repositories.delivery.ocm.software", yaml: include_str!("crds/delivery.ocm.software_repositories.yaml") },
@@ -45,9 +49,9 @@ impl Manifest {
     }
 }
 
-/// What a platform cluster needs: kro's ResourceGraphDefinition and the delivery kinds.
+/// What a platform cluster needs: kro's ResourceGraphDefinition with its revisions, and the delivery kinds.
 pub fn platform() -> Vec<Object> {
-    std::iter::once(KRO_RGD).chain(DELIVERY).map(|manifest| manifest.object()).collect()
+    [KRO_RGD, KRO_REVISION].into_iter().chain(DELIVERY).map(|manifest| manifest.object()).collect()
 }
 
 #[cfg(test)]

@@ -15,6 +15,10 @@ pub const KROP_GROUP: &str = "krop.opendefense.cloud";
 pub const VERSION: &str = "v1alpha1";
 /// The kind's name.
 pub const KIND: &str = "ResourceGraphDefinition";
+/// Group of the revisions of kro's definitions.
+pub const REVISION_GROUP: &str = "internal.kro.run";
+/// Kind of the revisions.
+pub const REVISION_KIND: &str = "GraphRevision";
 
 /// `spec` of a ResourceGraphDefinition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

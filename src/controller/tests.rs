@@ -20,19 +20,19 @@ use crate::{
 };
 
 /// Both reconcilers and a queue of instances.
-struct Loop {
-    scene: Scene,
+pub(crate) struct Loop {
+    pub(crate) scene: Scene,
     definitions: Definitions,
     instances: Instances,
     queued: Arc<Mutex<Vec<ObjectKey>>>,
 }
 
 impl Loop {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Scene::set(), BTreeMap::new())
     }
 
-    fn with(scene: Scene, seed: BTreeMap<ObjectKey, state::Applied>) -> Self {
+    pub(crate) fn with(scene: Scene, seed: BTreeMap<ObjectKey, state::Applied>) -> Self {
         let (graphs, queued) = (Arc::new(Graphs::default()), Arc::new(Mutex::new(Vec::new())));
         let queue = Arc::clone(&queued);
         let enqueue: Arc<dyn Fn(&ObjectKey) + Send + Sync> = Arc::new(move |key| queue.lock().unwrap().push(key.clone()));
@@ -43,7 +43,7 @@ impl Loop {
     }
 
     /// The same cluster, another process.
-    fn restarted(self, seed: BTreeMap<ObjectKey, state::Applied>) -> Self {
+    pub(crate) fn restarted(self, seed: BTreeMap<ObjectKey, state::Applied>) -> Self {
         let recorder = Arc::default();
         let scene = Scene {
             world: crate::world::World { recorder: Arc::clone(&recorder) as _, ..self.scene.world },
@@ -53,16 +53,16 @@ impl Loop {
         Self::with(scene, seed)
     }
 
-    async fn define(&self, key: &ObjectKey) -> Outcome {
+    pub(crate) async fn define(&self, key: &ObjectKey) -> Outcome {
         self.definitions.reconcile(key).await.unwrap()
     }
 
-    async fn pass(&self, key: &ObjectKey) -> Outcome {
+    pub(crate) async fn pass(&self, key: &ObjectKey) -> Outcome {
         self.instances.reconcile(key).await.unwrap()
     }
 
     /// A definition in use, and an instance of it.
-    async fn app(&self, spec: Value) -> (ObjectKey, ObjectKey) {
+    pub(crate) async fn app(&self, spec: Value) -> (ObjectKey, ObjectKey) {
         let definition = self.scene.twin.put(rgd(spec));
         self.define(&definition).await;
         // The status says Established only when it is seen.
@@ -72,17 +72,17 @@ impl Loop {
         (definition, instance)
     }
 
-    fn object(&self, key: &ObjectKey) -> Object {
+    pub(crate) fn object(&self, key: &ObjectKey) -> Object {
         self.scene.twin.object(key).unwrap_or_else(|| panic!("{key} exists"))
     }
 }
 
-fn rgd(resources: Value) -> Value {
+pub(crate) fn rgd(resources: Value) -> Value {
     json!({"apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition", "metadata": {"name": "app", "uid": "rgd"},
         "spec": {"schema": {"group": "x.test", "apiVersion": "v1", "kind": "App", "spec": {"text": "string"}}, "resources": resources}})
 }
 
-fn map(id: &str, name: &str, value: &str) -> Value {
+pub(crate) fn map(id: &str, name: &str, value: &str) -> Value {
     json!({"id": id, "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value}}})
 }
 
@@ -91,7 +91,7 @@ fn two() -> Value {
     json!([map("a", "a", "${schema.spec.text}"), map("b", "b", "${a.data.v}!")])
 }
 
-fn child(name: &str) -> ObjectKey {
+pub(crate) fn child(name: &str) -> ObjectKey {
     ObjectKey {
         cluster: ClusterKey::host(),
         gvk: plinth_api::GroupVersionKind::new("", "v1", "ConfigMap"),
@@ -101,14 +101,16 @@ fn child(name: &str) -> ObjectKey {
 }
 
 fn applied(events: &[EventKind]) -> Vec<(String, Action)> {
+    let is_revision = |key: &ObjectKey| key.gvk == crate::rgd::revision::gvk();
     let applied = events.iter().filter_map(|event| match event {
+        EventKind::ChangeApplied { subject, .. } if is_revision(&subject.key) => None,
         EventKind::ChangeApplied { subject, action, .. } => Some((subject.key.name.clone(), *action)),
         _ => None,
     });
     applied.collect()
 }
 
-fn condition(object: &Object, kind: &str) -> (String, String, String) {
+pub(crate) fn condition(object: &Object, kind: &str) -> (String, String, String) {
     let found = object.status()["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == kind);
     let text = |field: &str| found.map(|found| found[field].as_str().unwrap().to_owned()).unwrap_or_default();
     (text("status"), text("reason"), text("message"))

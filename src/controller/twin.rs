@@ -115,6 +115,11 @@ impl Twin {
         self.0.lock().unwrap().kinds.extend(schema::crd::kinds(crd).unwrap());
     }
 
+    /// Serves a kind no more.
+    pub(crate) fn unserve(&self, gvk: &GroupVersionKind) {
+        self.0.lock().unwrap().kinds.remove(gvk);
+    }
+
     /// Requests since the last call, one line each.
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().log)

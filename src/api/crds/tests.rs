@@ -45,19 +45,20 @@ fn facts_of(spec: &Value) -> BTreeSet<String> {
 
 #[test]
 fn every_manifest_is_an_object_of_its_name() {
-    for manifest in [KRO_RGD, KROP_RGD].into_iter().chain(DELIVERY) {
+    for manifest in [KRO_RGD, KRO_REVISION, KROP_RGD].into_iter().chain(DELIVERY) {
         let object = manifest.object();
         assert_eq!(object.name(), manifest.name);
         let at = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         assert_eq!(format!("{}.{}", at(&["spec", "names", "plural"]), at(&["spec", "group"])), manifest.name);
     }
-    assert_eq!(platform().len(), 5);
+    assert_eq!(platform().len(), 6);
 }
 
 #[test]
 fn manifests_say_what_the_peers_say() {
     let pairs = [
         (KRO_RGD, "kro/crds/kro.run_resourcegraphdefinitions.yaml"),
+        (KRO_REVISION, "kro/crds/internal.kro.run_graphrevisions.yaml"),
         (KROP_RGD, "krop/krop.opendefense.cloud_resourcegraphdefinitions.yaml"),
         (DELIVERY[0], "openmcp/ocm-crds/delivery.ocm.software_repositories.yaml"),
         (DELIVERY[1], "openmcp/ocm-crds/delivery.ocm.software_components.yaml"),

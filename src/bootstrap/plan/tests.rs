@@ -30,7 +30,8 @@ async fn stages_follow_from_the_graphs_and_what_waits_comes_last() {
         printed(&planned.plan),
         [
             format!(
-                "foundation: {crds}resourcegraphdefinitions.kro.run, {crds}repositories.delivery.ocm.software, \
+                "foundation: {crds}resourcegraphdefinitions.kro.run, {crds}graphrevisions.internal.kro.run, \
+                 {crds}repositories.delivery.ocm.software, \
                  {crds}components.delivery.ocm.software, {crds}resources.delivery.ocm.software, \
                  {crds}deployers.delivery.ocm.software"
             ),

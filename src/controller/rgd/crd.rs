@@ -3,7 +3,10 @@
 //! Invariant: a refused change changes nothing at all; the caller asks before it publishes a graph (kro.md section 16, 3).
 
 use plinth_api::Object;
-use plinth_engine::{naming::keys, schema::compat};
+use plinth_engine::{
+    naming::{keys, label_value},
+    schema::compat,
+};
 use serde_json::Value;
 
 use crate::conditions;
@@ -44,7 +47,7 @@ fn foreign(live: &Object, rgd: &str) -> Option<String> {
         return Some(format!("failed to update CRD {}: CRD already exists and is not owned by KRO", live.name()));
     }
     let owner = live.label(keys::RGD_NAME).unwrap_or_default();
-    (owner != rgd)
+    (owner != label_value(rgd))
         .then(|| format!("failed to update CRD {}: CRD is owned by another ResourceGraphDefinition {owner}", live.name()))
 }
 
@@ -136,6 +139,13 @@ mod tests {
         live.0["spec"]["names"]["listKind"] = json!("AppList");
         live.0.insert("status".into(), json!({"conditions": []}));
         assert_eq!(step(Some(&live), &wanted, "r", false), Step::Keep);
+    }
+
+    #[test]
+    fn a_long_name_is_known_by_its_label() {
+        let name = "n".repeat(80);
+        let wanted = crd(&label_value(&name), "true", json!({}));
+        assert_eq!(step(Some(&wanted), &wanted, &name, false), Step::Keep);
     }
 
     #[test]

@@ -44,11 +44,12 @@ mod tests {
         for (spec, words) in [
             (Value::Null, "spec is missing"),
             (json!({}), "schema"),
-            (json!({"schema": {"apiVersion": "v1", "kind": "App"}, "resource": []}), "resource"),
             (json!({"schema": {"apiVersion": "v1", "kind": "App"}, "resources": [{"id": 3}]}), "string"),
         ] {
             let errors = read(&rgd(spec)).unwrap_err();
             assert!(errors.iter().any(|error| error.to_string().contains(words)), "{errors:?}");
         }
+        let stray = read(&rgd(json!({"schema": {"apiVersion": "v1", "kind": "App"}, "resource": []}))).unwrap();
+        assert!(stray.findings[0].to_string().contains("spec.resource"), "{:?}", stray.findings);
     }
 }

@@ -5,7 +5,11 @@
 
 pub mod crd;
 pub mod definition;
+mod history;
 mod reconcile;
+pub mod revision;
 pub mod status;
+#[cfg(test)]
+mod tests;
 
 pub use reconcile::{Definitions, INSTANCES_ROLE, ROLE};

@@ -24,6 +24,7 @@ use serde_json::{Map, Value, json};
 use super::{
     crd::{self, Serving, Step},
     definition,
+    history::Issued,
     status::{self, Situation},
 };
 use crate::{conditions, graphs::Graphs, world::World};
@@ -38,8 +39,8 @@ const MANAGER_FINALIZER: &str = "plinth.dev/definition";
 
 /// The reconciler of definitions.
 pub struct Definitions {
-    world: World,
-    graphs: Arc<Graphs>,
+    pub(super) world: World,
+    pub(super) graphs: Arc<Graphs>,
     options: Options,
     shared: Mutex<BTreeMap<ObjectKey, Known>>,
     /// Asks for a pass of every instance in the list.
@@ -59,6 +60,10 @@ struct Known {
     input: Option<Value>,
     /// Kinds that were missing when it was compiled last.
     missing: BTreeSet<GroupVersionKind>,
+    /// The revision in use.
+    issued: Issued,
+    /// What was last written into that revision's status, and which one that is.
+    verified: Option<(i64, String)>,
 }
 
 impl Definitions {
@@ -98,26 +103,28 @@ impl Definitions {
         let definition = match definition::read(object) {
             Ok(definition) => definition,
             Err(diagnostics) => {
-                let last_good = self.graphs.of_definition(key).map(|published| published.graph);
+                let last_good = self.last_good(key, object).await?;
                 let situation = Situation::Refused { diagnostics: &diagnostics, last_good: last_good.as_deref() };
                 return self.settle(key, object, &situation).await;
             }
         };
         finalizer::add(&*self.world.applier, key, object, keys::FINALIZER, MANAGER_FINALIZER).await?;
         let compiled = self.compile(key, &definition).await?;
-        let last_good = self.graphs.of_definition(key).map(|published| published.graph);
         let Some(graph) = compiled.graph() else {
+            let last_good = self.last_good(key, object).await?;
             let situation = Situation::Refused { diagnostics: compiled.diagnostics(), last_good: last_good.as_deref() };
             return self.settle(key, object, &situation).await;
         };
         match self.ensure_crd(key, object, graph).await? {
             Err(message) => {
+                let last_good = self.last_good(key, object).await?;
                 let situation = Situation::Blocked { compiled: &compiled, message: &message, last_good: last_good.as_deref() };
                 self.settle(key, object, &situation).await
             }
             Ok(serving) => {
                 if serving == Serving::Established {
                     self.publish(key, graph);
+                    self.issue(key, object, &compiled).await?;
                 }
                 self.tell_missing(key, &compiled);
                 self.settle(key, object, &Situation::Compiled { compiled: &compiled, serving: &serving }).await
@@ -125,7 +132,7 @@ impl Definitions {
         }
     }
 
-    async fn compile(&self, key: &ObjectKey, definition: &Definition) -> Result<Compiled, Trouble> {
+    pub(super) async fn compile(&self, key: &ObjectKey, definition: &Definition) -> Result<Compiled, Trouble> {
         let kinds: Vec<GroupVersionKind> = graph::kinds(&definition.spec).into_iter().collect();
         {
             // Noted before the schemas are read: a change in between is not missed.
@@ -192,7 +199,7 @@ impl Definitions {
         Ok(crd::serving(&written))
     }
 
-    fn publish(&self, key: &ObjectKey, graph: &Arc<Graph>) {
+    pub(super) fn publish(&self, key: &ObjectKey, graph: &Arc<Graph>) {
         let input = json!([graph.crd.0, graph.order(), graph.missing.iter().map(|missing| &missing.node).collect::<Vec<_>>()]);
         let is_new = self.lock().entry(key.clone()).or_default().input.replace(input.clone()) != Some(input);
         let replaced = self.graphs.publish(key.clone(), Arc::clone(graph));
@@ -234,6 +241,7 @@ impl Definitions {
             self.tell(key, Health::Terminating, "WaitingForInstances", message.clone());
             return Ok(Outcome::Wait { reason: message });
         }
+        self.drop_revisions(key).await?;
         self.graphs.withdraw(key);
         self.world.index.forget(&Owner { role: INSTANCES_ROLE, key: key.clone() });
         self.world.finalizers.remove(key, keys::FINALIZER).await?;
@@ -265,7 +273,8 @@ impl Definitions {
     }
 
     async fn settle(&self, key: &ObjectKey, object: &Object, situation: &Situation<'_>) -> Result<Outcome, Trouble> {
-        let status = status::of(object, situation, self.world.clock.now());
+        let revision = Some(self.issued(key).number).filter(|number| *number > 0);
+        let status = status::of(object, situation, revision, self.world.clock.now());
         let (health, reason, message) = health_of(&status);
         self.write_status(key, object, status).await?;
         self.tell(key, health, &reason, message);
@@ -287,6 +296,33 @@ impl Definitions {
         if is_new {
             self.world.recorder.record(event);
         }
+    }
+
+    pub(super) fn uses(&self, key: &ObjectKey) -> BTreeSet<GroupKind> {
+        self.lock().get(key).map(|known| known.uses.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn also_uses(&self, key: &ObjectKey, kinds: BTreeSet<GroupKind>) {
+        self.lock().entry(key.clone()).or_default().uses.extend(kinds);
+    }
+
+    pub(super) fn issued(&self, key: &ObjectKey) -> Issued {
+        self.lock().get(key).map(|known| known.issued.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn set_issued(&self, key: &ObjectKey, issued: Issued) {
+        self.lock().entry(key.clone()).or_default().issued = issued;
+    }
+
+    pub(super) fn is_verified(&self, key: &ObjectKey, number: i64, word: &str) -> bool {
+        self.lock()
+            .get(key)
+            .and_then(|known| known.verified.as_ref())
+            .is_some_and(|known| (known.0, known.1.as_str()) == (number, word))
+    }
+
+    pub(super) fn set_verified(&self, key: &ObjectKey, number: i64, word: String) {
+        self.lock().entry(key.clone()).or_default().verified = Some((number, word));
     }
 
     fn forget(&self, key: &ObjectKey) {
@@ -317,14 +353,14 @@ impl Reconciler<ObjectKey> for Definitions {
 
 /// What the API server did not do.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+pub(super) enum Trouble {
     #[error("reading: {0}")]
     Read(#[from] ReadError),
     #[error("writing: {0}")]
     Write(#[from] WriteError),
 }
 
-fn crd_key(definition: &ObjectKey, name: &str) -> ObjectKey {
+pub(super) fn crd_key(definition: &ObjectKey, name: &str) -> ObjectKey {
     ObjectKey {
         cluster: definition.cluster.clone(),
         gvk: GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
@@ -338,7 +374,7 @@ fn all_instances(definition: &ObjectKey, graph: &Graph) -> Query {
 }
 
 /// Digest of what is applied, as the journal keeps it.
-fn digest(object: &Object) -> String {
+pub(super) fn digest(object: &Object) -> String {
     use sha2::{Digest, Sha256};
     let text = serde_json::to_vec(&object.0).expect("JSON can be written");
     crate::hex(&Sha256::digest(text))

@@ -7,6 +7,7 @@
 //! | the definition is refused | Inactive | False `InvalidResourceGraph` | as it was | as it was |
 //! | the CRD may not be written | Inactive | True `Valid` | False `Failed` | as it was |
 //! | the CRD is not served yet | Inactive | as compiled | Unknown `Pending` | Unknown `Pending` |
+//! | a revision is in use (beside the others) | | | GraphRevisionsResolved True `Resolved` |
 //! | it is being deleted and instances live | as it was | as it was | as it was | Unknown `WaitingForInstances` |
 
 use std::collections::BTreeMap;
@@ -55,9 +56,9 @@ pub enum Situation<'a> {
     },
 }
 
-/// The whole status.
-pub fn of(rgd: &Object, situation: &Situation<'_>, now: Timestamp) -> Value {
-    let said = match situation {
+/// The whole status; `revision` is the one that instances run by, where the cluster keeps revisions.
+pub fn of(rgd: &Object, situation: &Situation<'_>, revision: Option<i64>, now: Timestamp) -> Value {
+    let mut said = match situation {
         Situation::Refused { diagnostics, last_good } => {
             let message = findings(diagnostics);
             served(*last_good, Said::no("GraphAccepted", "InvalidResourceGraph", message), last_good.map(kind_of))
@@ -73,7 +74,10 @@ pub fn of(rgd: &Object, situation: &Situation<'_>, now: Timestamp) -> Value {
         Situation::Compiled { compiled, .. } => compiled.graph().map(AsRef::as_ref),
         Situation::Refused { .. } | Situation::Blocked { .. } => None,
     };
-    assemble(rgd, &said, graph, now)
+    if let Some(number) = revision {
+        said.insert(0, Said::yes("GraphRevisionsResolved", "Resolved", format!("revision {number} compiled and active")));
+    }
+    assemble(rgd, &said, graph, revision, now)
 }
 
 /// The status of a definition whose deletion waits for instances: everything as it was, and on whom it waits.
@@ -160,7 +164,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-fn assemble(rgd: &Object, said: &[Said], graph: Option<&Graph>, now: Timestamp) -> Value {
+fn assemble(rgd: &Object, said: &[Said], graph: Option<&Graph>, revision: Option<i64>, now: Timestamp) -> Value {
     let conditions = Before::of(rgd).with_root(said, rgd.generation(), now);
     let holds = |kind: &str| conditions.iter().any(|one| one.kind == kind && one.status == plinth_api::ConditionStatus::True);
     let active = ["GraphAccepted", "KindReady", "ControllerReady"].into_iter().all(holds);
@@ -169,21 +173,27 @@ fn assemble(rgd: &Object, said: &[Said], graph: Option<&Graph>, now: Timestamp) 
         "conditions": conditions::to_value(&conditions),
     });
     if let Some(graph) = graph {
-        status["topologicalOrder"] = json!(graph.order());
-        let resources: Vec<Value> = graph
-            .nodes
-            .iter()
-            .filter(|node| !node.dependencies.is_empty())
-            .map(|node| {
-                let dependencies: Vec<Value> = node.dependencies.iter().map(|id| json!({"id": id})).collect();
-                json!({"id": node.id, "dependencies": dependencies})
-            })
-            .collect();
-        if !resources.is_empty() {
-            status["resources"] = Value::Array(resources);
-        }
+        topology(graph, &mut status);
+    }
+    let last = rgd.status()["lastIssuedRevision"].as_i64().max(revision);
+    if let Some(last) = last {
+        status["lastIssuedRevision"] = last.into();
     }
     status
+}
+
+/// Order and edges of a graph as a status shows them: only nodes that depend on others are listed.
+pub(super) fn topology(graph: &Graph, status: &mut Value) {
+    status["topologicalOrder"] = json!(graph.order());
+    let dependent = graph.nodes.iter().filter(|node| !node.dependencies.is_empty());
+    let resources = dependent.map(|node| {
+        let dependencies: Vec<Value> = node.dependencies.iter().map(|id| json!({"id": id})).collect();
+        json!({"id": node.id, "dependencies": dependencies})
+    });
+    let resources: Vec<Value> = resources.collect();
+    if !resources.is_empty() {
+        status["resources"] = Value::Array(resources);
+    }
 }
 
 #[cfg(test)]

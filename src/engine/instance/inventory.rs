@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::resolve::applyset_of;
 use crate::{
     graph::Graph,
-    naming::{inventory_hash, keys},
+    naming::{inventory_hash, keys, label_value},
     ports::Apply,
 };
 
@@ -71,11 +71,12 @@ fn group_kind(text: &str) -> GroupKind {
 /// The patch that the instance's labels and finalizer need, if any. Together with the finalizer goes an empty inventory, so
 /// that an instance deleted before anything was applied can go at once.
 pub(super) fn manage(graph: &Graph, instance: &Object, key: &ObjectKey) -> Option<Apply> {
+    let name = label_value(&graph.name);
     let labels = [
         (keys::OWNED, "true"),
         (keys::VERSION, keys::VERSION_VALUE),
         (keys::RGD_ID, graph.uid.as_str()),
-        (keys::RGD_NAME, graph.name.as_str()),
+        (keys::RGD_NAME, name.as_str()),
     ];
     let labelled = labels.iter().all(|(label, value)| instance.label(label) == Some(value));
     if labelled && instance.finalizers().contains(&keys::FINALIZER) {

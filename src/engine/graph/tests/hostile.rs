@@ -151,15 +151,32 @@ fn a_deep_template_is_refused_not_fatal() {
     assert!(findings[0].message.contains("nested deeper than"), "{findings:?}");
 }
 
-#[test]
-fn a_thousand_resources_compile() {
+/// A chain of this many nodes, each of which reads the one before.
+fn chain(count: usize) -> String {
     let resource = |index: usize| {
         let reads = if index == 0 { "x".to_owned() } else { format!("${{n{}.data.x}}", index - 1) };
         format!(
             "- id: n{index}\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: n{index}\n    data:\n      x: {reads}\n"
         )
     };
-    let text = rgd("", "", &(0..1_000).map(resource).collect::<String>());
-    let compiled = compiled(&text, &core());
-    assert_eq!(compiled.graph().unwrap().nodes.len(), 1_000);
+    rgd("", "", &(0..count).map(resource).collect::<String>())
+}
+
+/// Three times as many nodes take about three times as long, also where each of them is wrong.
+#[test]
+fn show_03_scaling() {
+    let seconds = |text: &str, count: usize| {
+        let started = std::time::Instant::now();
+        let compiled = compiled(text, &core());
+        match compiled.graph() {
+            Some(graph) => assert_eq!(graph.nodes.len(), count),
+            None => assert_eq!(compiled.diagnostics().len(), count),
+        }
+        started.elapsed().as_secs_f64()
+    };
+    for (word, damage) in [("right", " data:"), ("wrong", " dato:")] {
+        let [small, large] = [1_000, 3_000].map(|count| seconds(&chain(count).replace(" data:", damage), count));
+        println!("SHOW 03 scaling-{word} 1000 nodes {:.0} ms, 3000 nodes {:.0} ms", small * 1e3, large * 1e3);
+        assert!(large < small * 30.0, "{small} s and {large} s");
+    }
 }

@@ -1,0 +1,121 @@
+//! Revisions, on a cluster in memory.
+
+use plinth_api::{ClusterKey, Object, ObjectKey};
+use serde_json::{Value, json};
+
+use super::revision;
+use crate::{
+    tests::{Loop, child, condition, map},
+    twin::Twin,
+};
+
+fn revision_of(number: i64) -> ObjectKey {
+    revision::key(&ClusterKey::host(), "app", number)
+}
+
+fn exists(twin: &Twin) -> Vec<i64> {
+    (1..20).filter(|number| twin.object(&revision_of(*number)).is_some()).collect()
+}
+
+fn edit(stage: &Loop, definition: &ObjectKey, change: impl Fn(&mut Object)) {
+    let mut object = stage.object(definition);
+    change(&mut object);
+    stage.scene.twin.put(object.into_value());
+}
+
+fn one(value: &str) -> Value {
+    json!([map("a", "a", value)])
+}
+
+#[tokio::test]
+async fn each_accepted_spec_is_a_revision_and_the_newest_five_are_kept() {
+    let stage = Loop::new();
+    let (definition, _) = stage.app(one("1")).await;
+    assert_eq!((exists(&stage.scene.twin), &stage.object(&definition).status()["lastIssuedRevision"]), (vec![1], &json!(1)));
+    let first = stage.object(&revision_of(1));
+    assert_eq!(condition(&first, "GraphVerified").0, "True");
+    assert_eq!((first.status()["topologicalOrder"].clone(), condition(&first, "Ready").0.as_str()), (json!(["a"]), "True"));
+    for value in 2..=7 {
+        edit(&stage, &definition, |object| object.0["spec"]["resources"] = one(&value.to_string()));
+        stage.define(&definition).await;
+    }
+    assert_eq!(exists(&stage.scene.twin), [3, 4, 5, 6, 7]);
+    let (status, reason, message) = condition(&stage.object(&definition), "GraphRevisionsResolved");
+    assert_eq!((status.as_str(), reason.as_str(), message.as_str()), ("True", "Resolved", "revision 7 compiled and active"));
+
+    stage.scene.twin.log();
+    stage.define(&definition).await;
+    assert_eq!(stage.scene.twin.log(), Vec::<String>::new(), "a pass with nothing to do makes no request");
+}
+
+#[tokio::test]
+async fn a_spec_that_does_not_compile_is_no_revision_and_the_last_good_one_goes_on() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(one("good")).await;
+    stage.pass(&instance).await;
+    edit(&stage, &definition, |object| object.0["spec"]["resources"] = one("${nobody.x}"));
+    stage.define(&definition).await;
+    assert_eq!(exists(&stage.scene.twin), [1]);
+
+    // Another process knows of the good one by its revision alone.
+    let stage = stage.restarted(std::collections::BTreeMap::new());
+    stage.define(&definition).await;
+    let object = stage.object(&definition);
+    assert_eq!((condition(&object, "GraphAccepted").0.as_str(), object.status()["state"].as_str()), ("False", Some("Inactive")));
+    assert_eq!(condition(&object, "GraphRevisionsResolved").2, "revision 1 compiled and active");
+    stage.scene.twin.remove(&child("a"));
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&child("a")).at(&["data", "v"]), Some(&json!("good")));
+
+    edit(&stage, &definition, |object| object.0["spec"]["resources"] = one("better"));
+    stage.define(&definition).await;
+    assert_eq!((exists(&stage.scene.twin), &stage.object(&definition).status()["lastIssuedRevision"]), (vec![1, 2], &json!(2)));
+}
+
+#[tokio::test]
+async fn a_restart_issues_nothing_and_a_definition_made_anew_goes_on_counting() {
+    let stage = Loop::new();
+    let (definition, _) = stage.app(one("1")).await;
+    let stage = stage.restarted(std::collections::BTreeMap::new());
+    stage.scene.twin.writes();
+    stage.define(&definition).await;
+    assert_eq!(stage.scene.twin.writes(), Vec::<String>::new());
+
+    // Deleted behind the back of the loop, so that nobody dropped its revisions.
+    stage.scene.twin.remove(&definition);
+    stage.define(&definition).await;
+    let mut anew = crate::tests::rgd(one("2"));
+    anew["metadata"]["uid"] = json!("another");
+    stage.scene.twin.put(anew);
+    stage.define(&definition).await;
+    assert_eq!(exists(&stage.scene.twin), [1, 2]);
+    for number in [1, 2] {
+        let owners = stage.object(&revision_of(number)).at(&["metadata", "ownerReferences"]).cloned().unwrap();
+        assert!(owners.as_array().unwrap().iter().any(|owner| owner["uid"] == "another"), "{owners}");
+    }
+}
+
+#[tokio::test]
+async fn revisions_go_with_their_definition() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(one("1")).await;
+    stage.scene.twin.remove(&instance);
+    edit(&stage, &definition, |object| {
+        object.metadata_mut().insert("deletionTimestamp".into(), json!("2026-01-01T00:00:00Z"));
+    });
+    stage.define(&definition).await;
+    assert!(stage.scene.twin.object(&definition).is_none());
+    assert_eq!(exists(&stage.scene.twin), [] as [i64; 0]);
+}
+
+/// A cluster without the kind, or a right that is missing, takes the history and nothing else.
+#[tokio::test]
+async fn without_revisions_everything_else_works() {
+    let stage = Loop::new();
+    stage.scene.twin.unserve(&revision::gvk());
+    let (definition, instance) = stage.app(one("1")).await;
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&definition).status()["state"], "Active");
+    assert_eq!(stage.object(&definition).status().get("lastIssuedRevision"), None);
+    assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+}
