@@ -38,7 +38,8 @@ pub fn step(live: Option<&Object>, wanted: &Object, rgd: &str, allow_breaking: b
     if allow_breaking {
         return Step::Write { breaking: Some(changes.summary()) };
     }
-    Step::Refuse(format!("cannot update CRD {}: breaking changes detected: {}", wanted.name(), changes.summary()))
+    let hint = format!("to let them through, annotate the definition with {}=true", keys::ALLOW_BREAKING_CHANGES);
+    Step::Refuse(format!("cannot update CRD {}: breaking changes detected: {} ({hint})", wanted.name(), changes.summary()))
 }
 
 /// Why the CRD is not this definition's, in kro's words.

@@ -27,11 +27,12 @@ pub(super) enum Marker {
     ListType,
     ListMapKey,
     Validation,
+    Message,
     Immutable,
 }
 
 impl Marker {
-    pub(super) const NAMES: [(&'static str, Marker); 16] = [
+    pub(super) const NAMES: [(&'static str, Marker); 17] = [
         ("required", Marker::Required),
         ("default", Marker::Default),
         ("description", Marker::Description),
@@ -47,6 +48,7 @@ impl Marker {
         ("listType", Marker::ListType),
         ("listMapKey", Marker::ListMapKey),
         ("validation", Marker::Validation),
+        ("message", Marker::Message),
         ("immutable", Marker::Immutable),
     ];
 
@@ -98,6 +100,7 @@ pub(super) fn apply(marker: Marker, value: &str, schema: &mut Schema) -> Applied
         Marker::ListType => list_type(value, schema),
         Marker::ListMapKey => list_map_key(value, schema),
         Marker::Validation => return validation(value, schema),
+        Marker::Message => message(value, schema),
         Marker::Immutable => match scalar::boolean(value) {
             Ok(true) => rule("self == oldSelf", "field is immutable", schema),
             Ok(false) => Ok(()),
@@ -131,6 +134,16 @@ fn validation(value: &str, schema: &mut Schema) -> Applied {
         Ok(_) => Applied::Done,
         Err(error) => Applied::Refused(format!("validation rule is not an expression: {error}")),
     }
+}
+
+/// What is said where the rule before does not hold; kro has one text for all rules (kro#357).
+fn message(value: &str, schema: &mut Schema) -> Result<(), String> {
+    if value.trim().is_empty() || value.contains('\n') {
+        return Err("message marker value must be one line of text".to_owned());
+    }
+    let rule = schema.validations.last_mut().ok_or("message marker must follow a validation marker")?;
+    value.clone_into(&mut rule.message);
+    Ok(())
 }
 
 /// What our types say against a rule. Doubts, not errors: the API server has functions that kro's environment has not.

@@ -106,7 +106,7 @@ fn coded(text: &str, digits: usize) -> Option<(String, usize)> {
 fn block(text: &str, at: usize, value: &str, offset: usize) -> Option<usize> {
     let spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let first = value.lines().find(|line| !line.trim().is_empty())?;
-    let mut at = match text[at..].as_bytes().first()? {
+    let mut at = match text.as_bytes().get(at)? {
         b'|' | b'>' => at + text[at..].find('\n')? + 1,
         _ => text[..at].rfind('\n').map_or(0, |before| before + 1),
     };
