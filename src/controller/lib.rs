@@ -12,6 +12,7 @@
 
 pub mod conditions;
 pub mod delivery;
+pub mod figures;
 pub mod graphs;
 pub mod instance;
 pub mod live;

@@ -19,7 +19,7 @@ use plinth_engine::{
 };
 use plinth_manager::{
     Gated, Lease, Metrics, Queue, SystemClock,
-    reconcile::{Reconciler, Settings, run_controller},
+    reconcile::{OnReport, Reconciler, Settings, run_controller},
 };
 use plinth_run::{EventKind, Recorder, state};
 use tokio::task::JoinSet;
@@ -31,6 +31,7 @@ use crate::{
         image::{Images, NotMirrored},
         sources::LiveSources,
     },
+    figures::{Figures, gvr, number},
     graphs::Graphs,
     instance::{self, Instances},
     live::{LiveDoors, LiveFinalizers, LiveIndex, LiveSchemas},
@@ -64,6 +65,8 @@ pub struct Options {
     pub workers: usize,
     /// Where figures go.
     pub metrics: Option<Arc<Metrics>>,
+    /// Whether an instance's conditions are told as Kubernetes events too; as with kro, off.
+    pub condition_events: bool,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
@@ -81,6 +84,7 @@ impl Default for Options {
             graph: graph::Options::default(),
             workers: 4,
             metrics: None,
+            condition_events: false,
             clock: Arc::new(SystemClock),
         }
     }
@@ -158,6 +162,8 @@ fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, options: &Options)
         schemas: Arc::new(LiveSchemas(Arc::clone(watches))),
         recorder,
         clock: Arc::clone(&options.clock),
+        figures: Figures::new(options.metrics.clone()),
+        condition_events: options.condition_events,
     }
 }
 
@@ -328,9 +334,23 @@ impl Parts {
         self.instances.all().into_iter().filter(of_cluster).for_each(|key| self.queues.instances.add(key));
     }
 
+    /// Tells of each pass over an instance under kro's names.
+    fn on_instance(&self) -> OnReport<ObjectKey> {
+        let parts = self.clone();
+        Arc::new(move |key, report| {
+            let published = parts.instances.graphs().of_kind(&key.cluster, &key.gvk.group_kind());
+            let plural = published.map(|published| published.graph.instance.plural.clone()).unwrap_or_default();
+            let figures = parts.instances.figures();
+            figures.passed(&gvr(&key.gvk, &plural), report, parts.queues.instances.len());
+            figures.tell("dynamic_controller_watch_count", &[], number(parts.watches.states().len()));
+        })
+    }
+
     fn run(&self, tasks: &mut JoinSet<()>, shutdown: &CancellationToken, options: &Options) {
         let mut run = |name: &'static str, queue: &Queue<ObjectKey>, reconciler: Arc<dyn Reconciler<ObjectKey>>| {
-            let settings = Settings { workers: options.workers, metrics: options.metrics.clone(), ..Settings::new(name) };
+            let on_report = (name == "instances").then(|| self.on_instance());
+            let settings =
+                Settings { workers: options.workers, metrics: options.metrics.clone(), on_report, ..Settings::new(name) };
             let run = run_controller(queue.clone(), reconciler, settings, shutdown.clone());
             tasks.spawn(async move {
                 let summary = run.await;

@@ -340,3 +340,16 @@ async fn a_refused_breaking_change_changes_nothing() {
     stage.pass(&instance).await;
     assert!(stage.scene.twin.object(&child("b")).is_none(), "what is no longer wanted is pruned");
 }
+
+#[tokio::test]
+async fn conditions_are_events_only_where_that_is_asked_for() {
+    for asked in [false, true] {
+        let mut scene = Scene::set();
+        scene.world.condition_events = asked;
+        let stage = Loop::with(scene, BTreeMap::new());
+        let (_, instance) = stage.app(two()).await;
+        stage.pass(&instance).await;
+        let events = stage.scene.twin.writes().into_iter().filter(|line| line.contains("Event/n/one.")).count();
+        assert_eq!(events > 0, asked);
+    }
+}

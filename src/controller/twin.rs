@@ -60,6 +60,8 @@ impl Scene {
             schemas: Arc::new(twin.clone()),
             recorder: Arc::clone(&recorder) as _,
             clock: Arc::new(clock.clone()),
+            figures: crate::figures::Figures::default(),
+            condition_events: false,
         };
         Self { twin, world, recorder, clock }
     }

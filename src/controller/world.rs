@@ -10,6 +10,8 @@ use plinth_engine::{
 };
 use plinth_run::Recorder;
 
+use crate::figures::Figures;
+
 /// The watched state of all clusters.
 pub trait Index: Send + Sync {
     /// What is known of an object, told apart from what is not known.
@@ -61,4 +63,8 @@ pub struct World {
     pub recorder: Arc<dyn Recorder>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Figures under kro's names.
+    pub figures: Figures,
+    /// Whether an instance's conditions are told as Kubernetes events too (kro's gate `InstanceConditionEvents`).
+    pub condition_events: bool,
 }

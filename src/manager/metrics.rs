@@ -1,6 +1,9 @@
 //! Figures in Prometheus' text form.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -26,9 +29,49 @@ struct OfResult {
     result: &'static str,
 }
 
+/// A figure of another room, under the name that people know it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Name, for a counter with its `_total`.
+    pub name: &'static str,
+    /// What it says.
+    pub help: &'static str,
+    /// How it is kept.
+    pub kind: Kind,
+}
+
+/// How a figure is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// How long something takes, in seconds.
+    Seconds,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+enum Kept {
+    Counter(Family<Labels, Counter>),
+    Gauge(Family<Labels, Gauge>),
+    Seconds(Family<Labels, Histogram>),
+}
+
+fn owned(labels: &[(&'static str, &str)]) -> Labels {
+    labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
+}
+
+/// From 1 ms to about half a minute.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 16))
+}
+
 /// The figures of a process.
 pub struct Metrics {
     registry: Mutex<Registry>,
+    figures: Mutex<BTreeMap<&'static str, Kept>>,
     reconciles: Family<OfResult, Counter>,
     seconds: Family<OfController, Histogram>,
     panics: Family<OfController, Counter>,
@@ -38,12 +81,13 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("plinth");
+        let mut root = Registry::default();
+        let registry = root.sub_registry_with_prefix("plinth");
         let metrics = Self {
             registry: Mutex::default(),
+            figures: Mutex::default(),
             reconciles: Family::default(),
-            // From 1 ms to about half a minute.
-            seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 2.0, 16))),
+            seconds: Family::new_with_constructor(seconds),
             panics: Family::default(),
             waiting: Family::default(),
             leader: Gauge::default(),
@@ -53,7 +97,7 @@ impl Default for Metrics {
         registry.register("reconcile_panics", "Passes that panicked", metrics.panics.clone());
         registry.register("queue_waiting", "Keys that wait for a pass", metrics.waiting.clone());
         registry.register("leader", "1 while this process holds the Lease", metrics.leader.clone());
-        *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
+        *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = root;
         metrics
     }
 }
@@ -76,9 +120,61 @@ impl Metrics {
         self.leader.set(i64::from(leads));
     }
 
-    /// Lets another room add its own figures.
-    pub fn register(&self, add: impl FnOnce(&mut Registry)) {
-        add(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Lets another room keep figures of its own, without the process' prefix. Once for each.
+    pub fn declare(&self, figures: &[Figure]) {
+        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        for figure in figures {
+            // The text form puts `_total` behind a counter's name itself.
+            let name = figure.name.strip_suffix("_total").filter(|_| figure.kind == Kind::Counter).unwrap_or(figure.name);
+            let family = match figure.kind {
+                Kind::Counter => {
+                    let family = Family::default();
+                    registry.register(name, figure.help, family.clone());
+                    Kept::Counter(family)
+                }
+                Kind::Gauge => {
+                    let family = Family::default();
+                    registry.register(name, figure.help, family.clone());
+                    Kept::Gauge(family)
+                }
+                Kind::Seconds => {
+                    let family = Family::<Labels, Histogram>::new_with_constructor(seconds);
+                    registry.register(name, figure.help, family.clone());
+                    Kept::Seconds(family)
+                }
+            };
+            kept.insert(figure.name, family);
+        }
+    }
+
+    /// Counts by, sets to or observes this value; a figure that was not declared is left out. Counts and gauges are whole.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts and gauges are small and whole")]
+    pub fn tell(&self, name: &str, labels: &[(&'static str, &str)], value: f64) {
+        let labels = owned(labels);
+        let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        match figures.get(name) {
+            Some(Kept::Counter(family)) => {
+                family.get_or_create(&labels).inc_by(value as u64);
+            }
+            Some(Kept::Gauge(family)) => {
+                family.get_or_create(&labels).set(value as i64);
+            }
+            Some(Kept::Seconds(family)) => family.get_or_create(&labels).observe(value),
+            None => tracing::debug!(name, "a figure that nobody declared"),
+        }
+    }
+
+    /// Takes a series away whose subject is gone.
+    pub fn forget(&self, name: &str, labels: &[(&'static str, &str)]) {
+        let labels = owned(labels);
+        let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        match figures.get(name) {
+            Some(Kept::Counter(family)) => family.remove(&labels),
+            Some(Kept::Gauge(family)) => family.remove(&labels),
+            Some(Kept::Seconds(family)) => family.remove(&labels),
+            None => false,
+        };
     }
 
     /// All figures, in the OpenMetrics text form.
@@ -101,5 +197,37 @@ fn word(ended: &Ended) -> &'static str {
         Ended::Outcome(Outcome::Invalid { .. }) => "invalid",
         Ended::Failed { .. } => "failed",
         Ended::Panicked { .. } => "panicked",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_others_keep_their_names() {
+        let metrics = Metrics::default();
+        let figure = |name, kind| Figure { name, help: "A figure", kind };
+        metrics.declare(&[
+            figure("rgd_graph_build_total", Kind::Counter),
+            figure("dynamic_controller_gvr_count", Kind::Gauge),
+            figure("instance_reconcile_duration_seconds", Kind::Seconds),
+        ]);
+        metrics.tell("rgd_graph_build_total", &[("name", "app")], 1.0);
+        metrics.tell("rgd_graph_build_total", &[("name", "app")], 2.0);
+        metrics.tell("dynamic_controller_gvr_count", &[], 4.0);
+        metrics.tell("instance_reconcile_duration_seconds", &[("gvr", "x")], 0.5);
+        metrics.tell("nobody", &[], 1.0);
+        let text = metrics.text();
+        for line in [
+            "rgd_graph_build_total{name=\"app\"} 3",
+            "dynamic_controller_gvr_count 4",
+            "instance_reconcile_duration_seconds_count{gvr=\"x\"} 1",
+            "plinth_leader 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        metrics.forget("rgd_graph_build_total", &[("name", "app")]);
+        assert!(!metrics.text().contains("app"));
     }
 }

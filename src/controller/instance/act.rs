@@ -7,13 +7,14 @@ use plinth_engine::{
     graph::Graph,
     instance::{Action, Applied, Decision, Failure, Observation},
     naming::keys,
-    ports::{Delete, Query, ReadError, WriteError},
+    ports::{Apply, Delete, Query, ReadError, WriteError},
 };
 use plinth_manager::status::write_if_changed;
 use plinth_run::{Action as Change, EventKind, SkipReason, Subject};
 use serde_json::Value;
 
 use super::{
+    events,
     memory::{self, Known, Memory},
     owner,
 };
@@ -247,6 +248,7 @@ impl Round<'_> {
         match written {
             Ok(object) => {
                 if let Some(object) = object {
+                    self.tell_conditions(status).await;
                     self.wrote_instance(object);
                 }
                 Progress::More
@@ -254,6 +256,21 @@ impl Round<'_> {
             Err(error) => {
                 self.write_failed(self.key, None, error);
                 Progress::Stop
+            }
+        }
+    }
+
+    /// Events are for people: one that cannot be written is no reason to try again.
+    async fn tell_conditions(&self, status: &Value) {
+        if !self.world.condition_events {
+            return;
+        }
+        let kind = &self.graph.instance;
+        let told = events::of(&self.observation.instance, &kind.plural, self.key, status, self.world.clock.now());
+        for (key, object) in told {
+            let apply = Apply { key, object, manager: events::MANAGER.to_owned(), force: true, subresource: None };
+            if let Err(error) = self.world.applier.apply(&apply).await {
+                tracing::debug!(instance = %self.key, %error, "an event was not written");
             }
         }
     }

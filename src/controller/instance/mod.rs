@@ -6,6 +6,7 @@
 //! Invariant: everything that is decided is decided by [`decide`]; this module fetches, writes and remembers.
 
 mod act;
+mod events;
 mod memory;
 mod observe;
 mod tell;
@@ -29,7 +30,11 @@ use self::{
     act::{Progress, Round},
     memory::{Known, Memory},
 };
-use crate::{graphs::Graphs, world::World};
+use crate::{
+    figures::{Figures, gvr},
+    graphs::Graphs,
+    world::World,
+};
 
 /// Role of the owners that instances are.
 pub const ROLE: &str = "instance";
@@ -110,6 +115,16 @@ impl Instances {
         }
     }
 
+    /// The graphs in use.
+    pub(crate) fn graphs(&self) -> &Graphs {
+        &self.graphs
+    }
+
+    /// Where figures go.
+    pub(crate) fn figures(&self) -> &Figures {
+        &self.world.figures
+    }
+
     /// Whether an instance is Ready in plinth's own sense (contracts 13); `None` where it was never looked at.
     pub fn is_ready(&self, key: &ObjectKey) -> Option<bool> {
         self.lock().ready.get(key).copied()
@@ -128,13 +143,16 @@ impl Instances {
         };
         // Without a graph there is nothing to do yet: publishing one asks for a pass of every instance.
         let Some(published) = self.graphs.of_kind(&key.cluster, &key.gvk.group_kind()) else {
+            self.world.figures.count("instance_graph_resolution_pending_total", &[("gvr", &gvr(&key.gvk, ""))]);
             return Some(Outcome::Wait { reason: "no definition of the kind is in use".to_owned() });
         };
+        let before = instance.status()["state"].as_str().map(str::to_owned);
         let mut observation = self.observe(key, instance, memory);
         let mut round =
             Round { world: &self.world, key, graph: &published.graph, observation: &mut observation, memory: &mut *memory };
         let decision = self.rounds(&mut round).await?;
         round.tell_proven();
+        self.world.figures.decided(&published.graph, &decision, before.as_deref());
         self.conclude(key, &decision, observation, memory);
         let blind = decision.watch.lists.iter().any(|query| query.gvk.version.is_empty());
         let unsettled = !decision.actions.is_empty();

@@ -106,6 +106,10 @@ impl Definitions {
             }
             Err(error) => return Err(error.into()),
         };
+        if action == Action::Create {
+            self.world.figures.count("rgd_graph_revision_issue_total", &[("name", &key.name)]);
+            self.world.figures.count("graph_revision_compile_total", &[("result", "success")]);
+        }
         self.world.recorder.record(EventKind::ChangeApplied {
             subject: Subject { parent: Some(key.clone()), ..Subject::root(at) },
             action,
@@ -125,6 +129,7 @@ impl Definitions {
         if revision.object.finalizers().contains(&keys::FINALIZER) {
             self.world.finalizers.remove(&at, keys::FINALIZER).await?;
         }
+        self.world.figures.count("rgd_graph_revision_gc_deleted_total", &[("name", &key.name)]);
         self.world.recorder.record(EventKind::ChangeApplied {
             subject: Subject { parent: Some(key.clone()), ..Subject::root(at) },
             action: Action::Delete,

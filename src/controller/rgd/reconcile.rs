@@ -27,7 +27,7 @@ use super::{
     history::Issued,
     status::{self, Situation},
 };
-use crate::{conditions, graphs::Graphs, world::World};
+use crate::{conditions, figures, graphs::Graphs, world::World};
 
 /// Role of the owners that definitions are.
 pub const ROLE: &str = "definition";
@@ -143,7 +143,16 @@ impl Definitions {
             known.uses.insert(GroupKind { group: own.group.clone(), kind: own.kind.clone() });
         }
         let schemas = self.world.schemas.of(&key.cluster, &kinds).await?;
-        Ok(graph::compile(definition, schemas.as_ref(), &self.options))
+        let began = self.world.clock.now();
+        let compiled = graph::compile(definition, schemas.as_ref(), &self.options);
+        let of = [("name", key.name.as_str())];
+        self.world.figures.count("rgd_graph_build_total", &of);
+        let took = self.world.clock.now().duration_since(began).as_secs_f64();
+        self.world.figures.tell("rgd_graph_build_duration_seconds", &of, took);
+        if matches!(compiled, Compiled::Invalid(_)) {
+            self.world.figures.count("rgd_graph_build_errors_total", &of);
+        }
+        Ok(compiled)
     }
 
     /// The CRD's place in the world, or why it may not be written.
@@ -207,6 +216,7 @@ impl Definitions {
             tracing::warn!(definition = %key, other = %other.definition, "two definitions define the same kind");
         }
         tracing::debug!(definition = %key, is_new, "a graph is in use");
+        self.count_graphs();
         let owner = Owner { role: INSTANCES_ROLE, key: key.clone() };
         self.world.index.declare(&owner, WatchSet::all_of(key.cluster.clone(), graph.instance.gvk.clone()));
         // The same graph may have other templates: whoever is already there decides again, which costs nothing if all is well.
@@ -215,6 +225,12 @@ impl Definitions {
                 (self.enqueue)(&instance);
             }
         }
+    }
+
+    fn count_graphs(&self) {
+        let count = figures::number(self.graphs.kinds().len());
+        self.world.figures.tell("dynamic_controller_gvr_count", &[], count);
+        self.world.figures.tell("graph_revision_registry_entries", &[("state", "active")], count);
     }
 
     fn tell_missing(&self, key: &ObjectKey, compiled: &Compiled) {
@@ -245,6 +261,9 @@ impl Definitions {
         self.graphs.withdraw(key);
         self.world.index.forget(&Owner { role: INSTANCES_ROLE, key: key.clone() });
         self.world.finalizers.remove(key, keys::FINALIZER).await?;
+        self.world.figures.count("rgd_deletions_total", &[("name", &key.name)]);
+        self.world.figures.forget_definition(&key.name);
+        self.count_graphs();
         Ok(Outcome::Done)
     }
 
@@ -275,6 +294,10 @@ impl Definitions {
     async fn settle(&self, key: &ObjectKey, object: &Object, situation: &Situation<'_>) -> Result<Outcome, Trouble> {
         let revision = Some(self.issued(key).number).filter(|number| *number > 0);
         let status = status::of(object, situation, revision, self.world.clock.now());
+        let (from, to) = (object.status()["state"].as_str().unwrap_or_default(), status["state"].as_str().unwrap_or_default());
+        if from != to {
+            self.world.figures.count("rgd_state_transitions_total", &[("name", &key.name), ("from", from), ("to", to)]);
+        }
         let (health, reason, message) = health_of(&status);
         self.write_status(key, object, status).await?;
         self.tell(key, health, &reason, message);

@@ -129,7 +129,7 @@ impl<'a> Names<'a> {
             findings.expression(path, text, *at, format!("uses unknown functions: [{name}]"), hint);
         }
         if references.functions.contains("omit") && !self.options.omit {
-            let hint = Some("start plinth with --feature-gates CELOmitFunction=true".to_owned());
+            let hint = Some("it is off, as in kro; an entry of a map can be left out with {?key: optional}".to_owned());
             findings.expression(path, text, 0, "omit() requires the CELOmitFunction feature gate to be enabled", hint);
         }
     }

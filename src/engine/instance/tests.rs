@@ -3,5 +3,6 @@
 mod faults;
 mod golden;
 mod life;
+mod properties;
 mod removal;
 mod seed;

@@ -135,6 +135,7 @@ impl Cluster {
             }
             Action::WriteStatus(status) => {
                 self.log.push("status".to_owned());
+                assert!(self.graph.conditions.len() > 0 || tells_one_story(status), "ACTIVE while Ready is not True: {status:#}");
                 self.objects.get_mut(&self.key).unwrap().0.insert("status".to_owned(), status.clone());
             }
             Action::RemoveFinalizer(finalizer) => {
@@ -183,6 +184,12 @@ impl Cluster {
     pub(crate) fn writes(&self) -> usize {
         self.log.iter().filter(|line| *line != "status").count()
     }
+}
+
+/// ACTIVE is never shown while Ready is not True.
+fn tells_one_story(status: &Value) -> bool {
+    let ready = status["conditions"].as_array().into_iter().flatten().find(|condition| condition["type"] == "Ready");
+    status["state"] != "ACTIVE" || ready.is_some_and(|ready| ready["status"] == "True")
 }
 
 fn merge(into: &mut Value, from: &Value) {

@@ -58,6 +58,73 @@ fn tests() -> BTreeSet<String> {
     names
 }
 
+/// What plinth promises to do better than kro, sentence by sentence, and the tests that hold it.
+const BETTER: &[(&str, &[&str])] = &[
+    (
+        "a kind that is not served yet is deferred, the rest goes on",
+        &[
+            "the_distributions_definition_waits_for_the_kinds_of_the_others",
+            "a_deferred_node_waits_for_its_kind_and_the_others_run",
+        ],
+    ),
+    (
+        "all errors at once, in a stable order, with path, line, column and hint",
+        &[
+            "all_mistakes_are_found_at_once_in_the_order_of_the_document",
+            "one_mistake_hides_no_other",
+            "mistakes_in_any_scalar_have_their_line_and_column",
+        ],
+    ),
+    (
+        "a definition without spec does not panic and can be deleted",
+        &["a_definition_without_spec_is_refused_not_fatal", "a_definition_without_spec_says_so_and_can_be_deleted"],
+    ),
+    ("a changed CRD is seen at once", &["show_03_upstream"]),
+    (
+        "an absent optional input is an error with the field's name",
+        &["an_absent_input_is_named_and_does_not_wait_for_ever", "an_absent_field_of_a_listed_input_is_named_too"],
+    ),
+    ("pending names the exact field", &["a_missing_field_is_named", "pending_names_what_is_missing"]),
+    ("independent nodes go on while one waits", &["it_waits_for_the_repository_and_goes_on_where_it_can"]),
+    ("secret data can be templated", &["secret_data_can_be_written_and_copied"]),
+    ("growing a collection rewrites no other item", &["a_growing_collection_leaves_its_items_alone"]),
+    ("library names cannot be shadowed by ids", &["computes_values"]),
+    (
+        "deletion never gets stuck on a missing reference",
+        &["children_go_in_reverse_order_and_the_finalizer_last", "show_03_upstream"],
+    ),
+    ("mistakes in markers and defaults are found at compile time", &["what_the_api_server_would_refuse_is_found_here"]),
+    ("a refused breaking change changes nothing at all", &["a_refused_breaking_change_changes_nothing"]),
+    ("every change of a schema reaches the CRD or is refused", &["what_kro_does_not_see_is_seen", "no_difference_is_overlooked"]),
+    (
+        "a hard error in a status expression is a condition, the rest is written",
+        &["a_failing_status_expression_is_a_condition_and_the_rest_is_written"],
+    ),
+    (
+        "ACTIVE is never shown while Ready is False, nor for a suspended instance",
+        &["a_suspended_instance_is_left_alone_and_never_active", "show_03_properties"],
+    ),
+    ("waiting makes no request, and 300 waiting instances hold up nobody", &["show_03_waiting"]),
+    ("a list made from a map has a fixed order", &["evaluation_is_deterministic"]),
+    (
+        "a definition with live instances waits and says on whom",
+        &["an_instance_goes_after_its_children_and_a_definition_after_its_instances"],
+    ),
+    ("names over 63 characters work", &["a_long_name_is_known_by_its_label", "every_object_name_becomes_a_label_value"]),
+    ("an edit of an instance's labels is seen", &["show_03_upstream"]),
+];
+
+#[test]
+fn show_03_better() {
+    let tests = tests();
+    let held = BETTER.iter().filter(|(_, by)| by.iter().all(|test| tests.contains(*test))).count();
+    for (promise, by) in BETTER {
+        println!("  {promise}: {}", by.join(", "));
+        by.iter().for_each(|test| assert!(tests.contains(*test), "there is no test {test}"));
+    }
+    println!("SHOW 03 better {held}/{} promises with a test", BETTER.len());
+}
+
 /// What became of a row.
 enum Outcome {
     Holds,

@@ -16,7 +16,7 @@ use plinth_run::memory::VecRecorder;
 use serde_json::{Value, json};
 
 /// How long anything may take on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The namespace of everything.
 pub(crate) const NAMESPACE: &str = "golden";
 
