@@ -66,9 +66,9 @@ impl Shape {
             let own = if node.list { "each".to_owned() } else { format!("n{index}") };
             text += &format!("  readyWhen: ['${{{own}.metadata.?annotations.?go.orValue(\"\") == \"1\"}}']\n");
         }
-        let name = if node.list { format!("n{index}-${{item}}") } else { format!("n{index}") };
+        let name = if node.list { format!("n{index}-${{one}}") } else { format!("n{index}") };
         if node.list {
-            text += "  forEach: [{item: '${schema.spec.items}'}]\n";
+            text += "  forEach: [{one: '${schema.spec.items}'}]\n";
         }
         text + &format!(
             "  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: {name}\n    data:\n      x: 'v{read}'\n"
