@@ -135,7 +135,10 @@ impl Cluster {
             }
             Action::WriteStatus(status) => {
                 self.log.push("status".to_owned());
-                assert!(self.graph.conditions.len() > 0 || tells_one_story(status), "ACTIVE while Ready is not True: {status:#}");
+                assert!(
+                    !self.graph.conditions.is_empty() || tells_one_story(status),
+                    "ACTIVE while Ready is not True: {status:#}"
+                );
                 self.objects.get_mut(&self.key).unwrap().0.insert("status".to_owned(), status.clone());
             }
             Action::RemoveFinalizer(finalizer) => {

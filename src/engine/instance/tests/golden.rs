@@ -218,12 +218,11 @@ fn show_03_golden_instances() {
             equal += 1;
             continue;
         }
-        match exception(&name, &differences) {
-            Some(why) => lines.push(format!("  all but {:?} equal in {name}: {why}", differences.keys().collect::<Vec<_>>())),
-            None => {
-                lines.push(format!("  {name}: {differences:#?}"));
-                unexpected.push(name);
-            }
+        if let Some(why) = exception(&name, &differences) {
+            lines.push(format!("  all but {:?} equal in {name}: {why}", differences.keys().collect::<Vec<_>>()));
+        } else {
+            lines.push(format!("  {name}: {differences:#?}"));
+            unexpected.push(name);
         }
     }
     println!(

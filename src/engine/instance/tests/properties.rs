@@ -53,9 +53,8 @@ impl Shape {
 
     fn resource(&self, index: usize) -> String {
         let node = &self.nodes[index];
-        let read = (0..index).filter(|other| node.reads[*other]).map(|other| match self.nodes[other].list {
-            true => format!("${{string(size(n{other}))}}"),
-            false => format!("${{n{other}.data.x}}"),
+        let read = (0..index).filter(|other| node.reads[*other]).map(|other| {
+            if self.nodes[other].list { format!("${{string(size(n{other}))}}") } else { format!("${{n{other}.data.x}}") }
         });
         let read: String = read.collect();
         let mut text = format!("- id: n{index}\n");
