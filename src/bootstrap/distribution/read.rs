@@ -89,6 +89,9 @@ fn definitions(
 
 fn definition(document: &Document, text: &str) -> Result<(Definition, Object), Vec<Diagnostic>> {
     let definition = Definition::from_document(document, text)?;
+    if definition.is_refused() {
+        return Err(definition.findings);
+    }
     let object = Object::from_value(document.value.clone());
     Ok((definition, object.expect("a document that is a definition is a mapping")))
 }

@@ -80,6 +80,11 @@ impl Definition {
         }
     }
 
+    /// Whether reading it found an error already.
+    pub fn is_refused(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
     /// Whether a field that does not belong there is somewhere inside `path`: then what is missing there may be what was meant.
     pub(super) fn has_stray_in(&self, path: &str) -> bool {
         self.strays.iter().any(|stray| stray.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))

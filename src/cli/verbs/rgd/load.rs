@@ -131,6 +131,14 @@ fn all(found: Vec<Found>, mut known: SchemaMap) -> Vec<Checked> {
             }
         }
     }
+    let places: Vec<String> = definitions.iter().map(|(index, _)| checked[*index].file.display().to_string()).collect();
+    let together = places.iter().map(String::as_str).zip(definitions.iter().map(|(_, definition)| definition));
+    for (position, finding) in graph::namesakes(together) {
+        let one = &mut checked[definitions[position].0];
+        let mut findings = one.compiled.as_ref().map_or(&[][..], Compiled::diagnostics).to_vec();
+        findings.push(finding);
+        one.compiled = Ok(Compiled::Invalid(findings));
+    }
     checked
 }
 
