@@ -59,7 +59,7 @@ pub struct Planned {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// One word: `Late` (a Component that is known only during the run), `Leak` (an image that no resource describes), `Unused` (images
-    /// that no graph uses).
+    /// that no graph uses), `Unverified` (a check of the channel that was switched off).
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
@@ -140,9 +140,11 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
         inputs: draft.inputs.clone(),
         stages: stages::lay_out(&draft, &found),
         deferred: draft.deferred,
+        unverified: settings.unverified.clone(),
     };
     let instance = draft.wanted.last().expect("the instance is always wanted").key.clone();
-    let (wanted, built, permissions, remarks) = (draft.wanted, draft.built, draft.permissions, draft.remarks);
+    let (wanted, built, permissions, mut remarks) = (draft.wanted, draft.built, draft.permissions, draft.remarks);
+    remarks.extend(settings.unverified.iter().map(|message| Remark { reason: "Unverified", message: message.clone() }));
     Ok(Planned { plan, wanted, instance, built, permissions, remarks })
 }
 

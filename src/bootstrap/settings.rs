@@ -24,6 +24,8 @@ pub struct Settings {
     pub hands_over: bool,
     /// Takes objects of other tools over.
     pub take_over: bool,
+    /// Checks of the channel that were switched off. Said in the plan, in the run, and on the cluster for as long as it stays so.
+    pub unverified: Vec<String>,
     /// When the run gives up, from its first event.
     pub timeout: Duration,
     /// How long something may be failed before the run counts it as failed (ux.md lesson 4).
@@ -45,6 +47,7 @@ impl Default for Settings {
             definitions: plinth_api::crds::platform(),
             hands_over: false,
             take_over: false,
+            unverified: Vec::new(),
             timeout: Duration::from_mins(10),
             grace: Duration::from_secs(30),
             heartbeat: Duration::from_mins(1),

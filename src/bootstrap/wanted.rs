@@ -44,7 +44,7 @@ pub fn assemble(distribution: &Distribution, settings: &Settings) -> Result<Vec<
         wanted.push(made(repository, Step::Definitions, settings));
     }
     for rgd in &distribution.rgds {
-        wanted.push(made(without_status(rgd.object.clone()), Step::Definitions, settings));
+        wanted.push(made(marked(without_status(rgd.object.clone()), settings), Step::Definitions, settings));
     }
     wanted.push(made(instance, Step::Instance, settings));
     Ok(wanted)
@@ -99,6 +99,18 @@ fn made(mut object: Object, step: Step, settings: &Settings) -> Wanted {
     let key = object.key(&ClusterKey::host()).expect("every object that is assembled here has a type");
     let digest = digest::of(&Value::Object(object.0.clone()));
     Wanted { key, object, digest, step }
+}
+
+/// Says on the definitions what of the channel was not checked; the next run that checks it takes the words away.
+fn marked(mut object: Object, settings: &Settings) -> Object {
+    if !settings.unverified.is_empty() {
+        let annotations = object.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
+        if !annotations.is_object() {
+            *annotations = json!({});
+        }
+        annotations[naming::keys::UNVERIFIED] = settings.unverified.join("; ").into();
+    }
+    object
 }
 
 /// Marks an object as this platform's: `down` finds it by that.

@@ -1,7 +1,13 @@
 //! The command line as the user typed it. Nothing is looked up or decided here.
 
+mod channel;
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+pub use channel::{
+    Bundle, BundleCreate, BundleList, BundlePush, BundleVerify, Channel, ChannelDiff, ChannelList, ChannelLock, ChannelNormalise,
+    ChannelRead, ChannelVerify,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Brings up a platform cluster from one OCM component and keeps it up.
@@ -79,6 +85,12 @@ pub enum Verb {
         #[command(subcommand)]
         verb: Channel,
     },
+    /// Carry a channel over an air gap
+    Bundle {
+        /// What to do.
+        #[command(subcommand)]
+        verb: Bundle,
+    },
     /// Check, draw and render ResourceGraphDefinitions offline
     Rgd {
         /// Which question.
@@ -106,6 +118,14 @@ pub struct SourceArgs {
     /// REGISTRY//COMPONENT[:VERSION], ctf::PATH//COMPONENT:VERSION, an archive, a distribution folder, or a Platform file
     #[arg(value_name = "SOURCE")]
     pub source: String,
+    /// How to get there.
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+/// How repositories are reached, and what is trusted there.
+#[derive(Clone, Debug, Args)]
+pub struct AccessArgs {
     /// OCM configuration with credentials
     #[arg(long, value_name = "FILE")]
     pub ocm_config: Option<PathBuf>,
@@ -118,6 +138,23 @@ pub struct SourceArgs {
     /// Registry that holds everything: SOURCE only says which channel, and no other host is contacted
     #[arg(long, value_name = "REGISTRY")]
     pub mirror: Option<String>,
+    /// Public key or certificate that proves a signature, PEM (repeatable)
+    #[arg(long, value_name = "SIGNATURE=PATH", value_parser = signature_key)]
+    pub key: Vec<(String, PathBuf)>,
+    /// Keep nothing that was fetched for the next run
+    #[arg(long)]
+    pub no_cache: bool,
+}
+
+/// What is required of signatures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Verify {
+    /// At least one signature must be proven.
+    Required,
+    /// Every signature that there is a key for must be proven.
+    IfSigned,
+    /// Signatures are not looked at.
+    Off,
 }
 
 /// What of a channel is wanted, and how.
@@ -135,6 +172,9 @@ pub struct SelectionArgs {
     /// YAML merged over the distribution's instance
     #[arg(long, value_name = "FILE")]
     pub values: Option<PathBuf>,
+    /// What is required of signatures (default: what the Platform says, else if-signed)
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub verify: Option<Verify>,
 }
 
 /// Arguments of `up`.
@@ -315,50 +355,6 @@ pub struct Down {
     pub output: RunOutput,
 }
 
-/// Questions about a channel.
-#[derive(Debug, Subcommand)]
-pub enum Channel {
-    /// List the components of a channel
-    Ls(ChannelRead),
-    /// Show components, references and resources as a tree
-    Show(ChannelRead),
-    /// Print the release lock
-    Lock(ChannelLock),
-    /// Pack a folder into an archive
-    Pack {
-        /// The folder.
-        dir: PathBuf,
-        /// The archive: a folder, .tar or .tgz.
-        #[arg(short, long, value_name = "FILE")]
-        file: PathBuf,
-    },
-}
-
-/// Arguments of a question about a channel.
-#[derive(Clone, Debug, Args)]
-pub struct ChannelRead {
-    /// The channel.
-    #[command(flatten)]
-    pub source: SourceArgs,
-    /// For people or machines
-    #[arg(short, long, value_enum, default_value_t = Output::Human)]
-    pub output: Output,
-}
-
-/// Arguments of `channel lock`.
-#[derive(Clone, Debug, Args)]
-pub struct ChannelLock {
-    /// The channel.
-    #[command(flatten)]
-    pub source: SourceArgs,
-    /// Version range of a component (repeatable)
-    #[arg(long, value_name = "COMPONENT=RANGE")]
-    pub select: Vec<String>,
-    /// Where to save it instead of printing
-    #[arg(short, long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
-}
-
 /// Questions about ResourceGraphDefinitions.
 #[derive(Debug, Subcommand)]
 pub enum Rgd {
@@ -446,4 +442,10 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| format!("'{text}' is no number such as 0.5 or 20"))?;
     if speed.is_finite() && speed >= 0.01 { Ok(speed) } else { Err(format!("'{text}' is no speed; 0.01 is the slowest")) }
+}
+
+/// Reads `SIGNATURE=PATH`.
+fn signature_key(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
+    parts.map(|(name, path)| (name.to_owned(), path.into())).ok_or_else(|| format!("'{text}': write SIGNATURE=PATH"))
 }

@@ -13,6 +13,7 @@ mod out;
 mod present;
 mod sample;
 mod screen;
+mod table;
 mod tree;
 mod verbs;
 mod wire;

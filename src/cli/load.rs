@@ -1,41 +1,105 @@
 //! From the words of the command line to a resolved channel and the settings of a run.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use plinth_api::Scenario;
+use plinth_api::{Scenario, lock::ReleaseLock};
 use plinth_bootstrap::{Choice, Settings};
 use plinth_releasechannel::{
-    Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, localization::Localization, resolve,
+    CacheFolder, Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, inspect, localization::Localization,
+    resolve,
 };
 use plinth_run::Outcome;
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{SelectionArgs, SourceArgs},
+    args::{AccessArgs, SelectionArgs, SourceArgs, Verify},
     exit::Failure,
+    out::Out,
 };
+
+/// Bytes that the cache may have, unless `PLINTH_CACHE_BYTES` says another number.
+const CACHE_BYTES: u64 = 4 << 30;
 
 /// How repositories are reached.
 pub(crate) fn options(args: &SourceArgs) -> Options {
+    access(&args.access)
+}
+
+/// The same, for verbs without one SOURCE.
+pub(crate) fn access(args: &AccessArgs) -> Options {
     Options {
         plain_http: args.plain_http.iter().cloned().collect(),
         ca_files: args.ca.clone(),
         ocm_config: args.ocm_config.clone(),
         mirror: args.mirror.clone(),
         mirror_only: args.mirror.is_some(),
+        keys: args.key.iter().cloned().collect(),
+        cache: if args.no_cache { None } else { cache() },
         ..Options::default()
     }
 }
 
-/// Resolves SOURCE; reads only.
+/// `PLINTH_CACHE`, else the user's cache folder; none where there is no home.
+fn cache() -> Option<CacheFolder> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = set("PLINTH_CACHE")
+        .or_else(|| Some(set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?.join("plinth")))?;
+    let bytes = std::env::var("PLINTH_CACHE_BYTES").ok().and_then(|text| text.parse().ok()).unwrap_or(CACHE_BYTES);
+    Some(CacheFolder { folder: folder.join("content"), bytes })
+}
+
+/// What a flag asks of signatures.
+pub(crate) fn policy(flag: Verify) -> plinth_releasechannel::Verify {
+    match flag {
+        Verify::Required => plinth_releasechannel::Verify::Required,
+        Verify::IfSigned => plinth_releasechannel::Verify::IfSigned,
+        Verify::Off => plinth_releasechannel::Verify::Off,
+    }
+}
+
+/// Resolves SOURCE for an installation; reads only.
 pub(crate) async fn channel(args: &SourceArgs, selection: &Selection) -> Result<Channel, Failure> {
+    resolved(args, selection, &options(args)).await
+}
+
+/// The same, with options of its own.
+pub(crate) async fn resolved(args: &SourceArgs, selection: &Selection, options: &Options) -> Result<Channel, Failure> {
     let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
-    resolve(&source, selection, &options(args)).await.map_err(|error| refusal(&error))
+    resolve(&source, selection, options).await.map_err(|error| refusal(&error))
+}
+
+/// Resolves SOURCE for looking at it: no document is read.
+pub(crate) async fn inspected(args: &SourceArgs, selection: &Selection, options: &Options) -> Result<Channel, Failure> {
+    let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
+    inspect(&source, selection, options).await.map_err(|error| refusal(&error))
+}
+
+/// Says what a person should know of a channel, also of what was not proven.
+pub(crate) fn tell_remarks(channel: &Channel, out: Out) {
+    let remarks = channel.remarks.iter().chain(&channel.verification.remarks);
+    remarks.for_each(|remark| out.talk(&format!("note: {remark}")));
+}
+
+/// A saved lock, or the lock of a SOURCE.
+pub(crate) async fn lock(text: &str, args: &AccessArgs) -> Result<ReleaseLock, Failure> {
+    if let Some(lock) = lock_file(Path::new(text))? {
+        return Ok(lock);
+    }
+    let source = SourceArgs { source: text.to_owned(), access: args.clone() };
+    Ok(inspected(&source, &Selection::default(), &access(args)).await?.lock)
+}
+
+/// The lock in a file; `None` where the file is something else.
+pub(crate) fn lock_file(path: &Path) -> Result<Option<ReleaseLock>, Failure> {
+    plinth_releasechannel::lock_file(path).map_err(|error| refusal(&error))
 }
 
 /// Where the channel's images are: with a mirror every one is looked for there.
 pub(crate) async fn images(args: &SourceArgs, channel: &Channel) -> Result<Localization, Failure> {
-    let Some(mirror) = &args.mirror else { return Ok(Localization::describing(&channel.lock)) };
+    let Some(mirror) = &args.access.mirror else { return Ok(Localization::describing(&channel.lock)) };
     let mirror = RepositoryRef::parse(mirror).map_err(|error| refusal(&error))?;
     channel.localization(&mirror).await.map_err(|error| refusal(&error))
 }
@@ -64,6 +128,7 @@ pub(crate) fn settings(source: &SourceArgs, args: &SelectionArgs, channel: &Chan
         source: source.source.clone(),
         namespace: args.namespace.clone(),
         repository: channel.lock.repositories.first().cloned(),
+        unverified: channel.verification.switched_off.clone(),
         ..Settings::default()
     };
     if let Some(platform) = &channel.platform {

@@ -26,12 +26,22 @@ pub(crate) struct Out {
 impl Out {
     /// Prints one line of data.
     pub(crate) fn data(self, line: &str) {
-        if let Err(error) = write_line(io::stdout().lock(), line)
+        self.kept(write_line(io::stdout().lock(), line));
+    }
+
+    fn kept(self, written: io::Result<()>) {
+        if let Err(error) = written
             && error.kind() != ErrorKind::BrokenPipe
             && !LOST.swap(true, Ordering::Relaxed)
         {
             self.error(&format!("error: write to standard output: {error}"));
         }
+    }
+
+    /// Writes bytes as they are: for what is hashed, where one more byte would be wrong.
+    pub(crate) fn bytes(self, bytes: &[u8]) {
+        let mut stream = io::stdout().lock();
+        self.kept(stream.write_all(bytes).and_then(|()| stream.flush()));
     }
 
     /// Says one line to the person who watches.

@@ -21,6 +21,8 @@ pub(crate) struct Leaf {
     pub(crate) parent: Option<ObjectKey>,
     /// What it is made of.
     pub(crate) children: Vec<ObjectKey>,
+    /// Checks of the channel that were switched off when it was written.
+    pub(crate) unverified: Option<String>,
 }
 
 /// All objects of a platform, by key.
@@ -49,7 +51,8 @@ impl Tree {
         let mut leaves = BTreeMap::new();
         for (key, object) in &keyed {
             let parent = object.label(keys::INSTANCE_ID).and_then(|uid| by_uid.get(uid)).map(|parent| (*parent).clone());
-            leaves.insert(key.clone(), Leaf { verdict: judge(object), parent, children: Vec::new() });
+            let unverified = object.annotation(keys::UNVERIFIED).map(str::to_owned);
+            leaves.insert(key.clone(), Leaf { verdict: judge(object), parent, children: Vec::new(), unverified });
         }
         let pairs: Vec<(ObjectKey, ObjectKey)> =
             leaves.iter().filter_map(|(key, leaf)| Some((leaf.parent.clone()?, key.clone()))).collect();
@@ -59,6 +62,11 @@ impl Tree {
             }
         }
         Self(leaves)
+    }
+
+    /// What was not checked of the channel that the platform came from, each once.
+    pub(crate) fn unverified(&self) -> BTreeSet<&str> {
+        self.0.values().filter_map(|leaf| leaf.unverified.as_deref()).collect()
     }
 
     /// Objects without a parent, definitions first.

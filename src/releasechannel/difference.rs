@@ -4,23 +4,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plinth_api::lock::{LockedComponent, LockedResource, ReleaseLock};
+use serde::Serialize;
 
 /// One difference, by component name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Difference {
     /// OCM component name.
     pub component: String,
     /// What happened to it.
+    #[serde(flatten)]
     pub change: Change,
 }
 
 /// What happened to a component between two locks.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "change", rename_all = "lowercase")]
 pub enum Change {
-    /// It is new, in these versions.
-    Added(Vec<String>),
-    /// It is gone, with these versions.
-    Removed(Vec<String>),
+    /// It is new.
+    Added {
+        /// In these versions.
+        versions: Vec<String>,
+    },
+    /// It is gone.
+    Removed {
+        /// With these versions.
+        versions: Vec<String>,
+    },
     /// Other versions than before: those that went, and those that came.
     Versions {
         /// Only in the old lock.
@@ -50,8 +59,8 @@ pub fn difference(old: &ReleaseLock, new: &ReleaseLock) -> Vec<Difference> {
         };
         let (removed, added) = (only(before, after), only(after, before));
         let change = match (before.is_empty(), after.is_empty()) {
-            (true, _) => Some(Change::Added(added)),
-            (_, true) => Some(Change::Removed(removed)),
+            (true, _) => Some(Change::Added { versions: added }),
+            (_, true) => Some(Change::Removed { versions: removed }),
             _ if removed.is_empty() && added.is_empty() => None,
             _ => Some(Change::Versions { removed, added }),
         };
@@ -86,8 +95,8 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.component;
         match &self.change {
-            Change::Added(versions) => write!(f, "+ {name} {}", versions.join(", ")),
-            Change::Removed(versions) => write!(f, "- {name} {}", versions.join(", ")),
+            Change::Added { versions } => write!(f, "+ {name} {}", versions.join(", ")),
+            Change::Removed { versions } => write!(f, "- {name} {}", versions.join(", ")),
             Change::Versions { removed, added } => {
                 let list = |versions: &[String]| if versions.is_empty() { "nothing".to_owned() } else { versions.join(", ") };
                 write!(f, "~ {name} {} → {}", list(removed), list(added))

@@ -105,19 +105,9 @@ impl Fetcher {
 
     /// Reads a resource to its end, or as far as its digest needs, and compares it with its digest.
     pub(crate) async fn prove(&self, node: &Node, resource: &Resource) -> Result<(), ResolveError> {
-        self.prove_to(node, resource, false).await
-    }
-
-    /// The same, and every blob of an artifact is read too.
-    pub(crate) async fn prove_whole(&self, node: &Node, resource: &Resource) -> Result<(), ResolveError> {
-        self.prove_to(node, resource, true).await
-    }
-
-    async fn prove_to(&self, node: &Node, resource: &Resource, is_whole: bool) -> Result<(), ResolveError> {
         let what = format!("resource {} of {}", resource.identity, node.at());
         let proven = async {
             match self.settle(node, resource, &what).await? {
-                Settled::Artifact(artifact) if is_whole => artifact::read_whole(&artifact, &what).await,
                 Settled::Artifact(_) => Ok(()),
                 Settled::Blob(stream) => stream.drain().await,
             }
@@ -247,7 +237,7 @@ impl Fetcher {
     }
 }
 
-fn parse_image(text: &str, what: &str) -> Result<ImageReference, RepositoryError> {
+pub(crate) fn parse_image(text: &str, what: &str) -> Result<ImageReference, RepositoryError> {
     ImageReference::parse(text).ok_or_else(|| RepositoryError::malformed(what, format!("`{text}` is not an image reference")))
 }
 

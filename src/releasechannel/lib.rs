@@ -6,8 +6,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
+mod artifacts;
 mod assembly;
 pub mod bundle;
+mod cache;
 mod channel;
 mod closure;
 mod config;
@@ -20,13 +22,16 @@ mod error;
 mod fetch;
 mod image;
 pub mod localization;
+mod nested;
 pub mod normalise;
 mod open;
 mod options;
+mod policy;
 pub mod program;
 mod registry;
 pub mod repository;
 mod resolve;
+pub mod serve;
 pub mod signature;
 mod source;
 #[cfg(test)]
@@ -37,6 +42,7 @@ mod upstream;
 mod verify;
 pub mod versions;
 
+pub use artifacts::{Artifact, PullSecret, artifacts};
 pub use channel::{Channel, ComponentText, RgdDocument};
 pub use constructor::pack;
 pub use ctf::{Contents, Format};
@@ -46,10 +52,10 @@ pub use digest::Digest;
 pub use error::{ErrorKind, RepositoryError, ResolveError};
 pub use fetch::read_resource;
 pub use image::ImageReference;
-pub use options::{Credential, Limits, Options, Verify};
+pub use options::{CacheFolder, Credential, Limits, Options, Verify};
 pub use registry::{Pushed, Registries, push};
 pub use repository::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
-pub use resolve::{Selection, inspect, platform_file, repository_from_spec, resolve};
+pub use resolve::{Selection, find_descriptor, inspect, lock_file, platform_file, repository_from_spec, resolve};
 pub use source::{RepositoryRef, SourceRef};
 pub use text::TextError;
 pub use verify::{CheckedSignature, Verification};

@@ -32,10 +32,23 @@ pub struct Options {
     pub mirror_only: bool,
     /// Public keys or certificates (PEM files) by signature name.
     pub keys: BTreeMap<String, PathBuf>,
-    /// What is required of signatures.
-    pub verify: Verify,
+    /// Public keys or certificates as PEM text, by signature name; from a cluster.
+    pub key_texts: BTreeMap<String, String>,
+    /// What is required of signatures; where nothing is said, what the Platform says, else [`Verify::IfSigned`].
+    pub verify: Option<Verify>,
+    /// Where fetched content is kept for the next run; without one it is kept for this run only.
+    pub cache: Option<CacheFolder>,
     /// Bounds.
     pub limits: Limits,
+}
+
+/// A folder for content by digest, which several processes may use at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheFolder {
+    /// The folder; made where it is missing.
+    pub folder: PathBuf,
+    /// Bytes that it may have. What was used longest ago goes first.
+    pub bytes: u64,
 }
 
 /// User and password, or a token. Its `Debug` shows neither.
@@ -97,6 +110,10 @@ pub struct Limits {
     pub archive_entries: usize,
     /// Bytes of an archive after decompression.
     pub archive_bytes: u64,
+    /// How long unpacking an archive may take.
+    pub archive_time: std::time::Duration,
+    /// How long the answer to one small request, such as one for a manifest, may take from its first byte to its last.
+    pub answer_time: std::time::Duration,
     /// Tags of one repository.
     pub tags: usize,
     /// Requests to one host at the same time.
@@ -105,6 +122,26 @@ pub struct Limits {
     pub attempts: u32,
     /// Pause before the second attempt; doubled for each further one, unless the registry says how long.
     pub backoff: std::time::Duration,
+}
+
+impl Verify {
+    /// The word of the command line and of a Platform.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IfSigned => "if-signed",
+            Self::Required => "required",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl std::str::FromStr for Verify {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = [Self::IfSigned, Self::Required, Self::Off].into_iter().find(|known| known.name() == text);
+        known.ok_or_else(|| format!("`{text}` is none of required, if-signed, off"))
+    }
 }
 
 impl Default for Limits {
@@ -120,6 +157,8 @@ impl Default for Limits {
             blob_bytes: 64 * 1024 * MIB,
             archive_entries: 200_000,
             archive_bytes: 256 * 1024 * MIB,
+            archive_time: std::time::Duration::from_mins(30),
+            answer_time: std::time::Duration::from_mins(2),
             tags: 100_000,
             parallel: 8,
             attempts: 4,

@@ -14,7 +14,7 @@ use crate::channel::{Channel, ComponentText, RgdDocument};
 use crate::closure::{Closure, Fallbacks, Node, Opener, Walk};
 use crate::config::Configuration;
 use crate::ctf::archive::gunzip_bytes;
-use crate::descriptor::Resource;
+use crate::descriptor::{Descriptor, Resource};
 use crate::error::{ErrorKind, ResolveError};
 use crate::fetch::Fetcher;
 use crate::open::{Opened, open};
@@ -46,8 +46,8 @@ pub async fn resolve(source: &SourceRef, selection: &Selection, options: &Option
 /// Resolves a source for looking at it: finds the root's version, follows all references, proves every descriptor's bytes and writes down
 /// the lock. No resource is read, so that a channel whose documents are no RGDs can be listed too. Nothing is written anywhere.
 pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Options) -> Result<Channel, ResolveError> {
-    let options = &trusting(source, options)?;
-    let registries = Registries::new(options)?;
+    let options = &asked_for(source, options)?;
+    let registries = Registries::for_run(options)?;
     let opened = open(source, &registries, options).await?;
     let selection = merged(selection, opened.platform.as_ref());
     // Resolvers lead to other places than the mirror.
@@ -59,25 +59,55 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let repositories = crate::open::at_mirror(repositories, &registries, options)?;
     let walk = Walk { select: &selection.select, limits: &options.limits, fallbacks: &fallbacks, open: &open };
     let mut closure = Closure::walk(root.clone(), repositories, &walk).await?;
+    crate::nested::fill(&mut closure, &root)?;
     let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
     let keys = KeyRing::load(options, registries.configuration())?;
-    let verification = verify(&mut closure, &root, &keys, options.verify, now())?;
+    let verification = verify(&closure, &root, &keys, options.verify.unwrap_or_default(), now())?;
     let fetcher = Fetcher { registries, limits: options.limits.clone() };
     let lock = lock_of(&root, &closure);
-    let remarks = remarks(&root, &closure, fetcher.registries.configuration());
+    let mut remarks = remarks(&root, &closure, fetcher.registries.configuration());
+    remarks.extend(fetcher.registries.remarks());
     let (rgds, instances, scenarios) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Channel { lock, root, rgds, instances, scenarios, distribution, platform, verification, remarks, closure, fetcher })
 }
 
-/// The options, with the authority that a Platform file names for its source.
-fn trusting(source: &SourceRef, options: &Options) -> Result<Options, ResolveError> {
-    let mut options = options.clone();
-    if let SourceRef::Path(path) = source
-        && let Some(platform) = platform_file(path)?
-    {
-        options.ca_pem.extend(platform.source.ca);
+/// The descriptor of a component version alone: nothing that it refers to is looked for, and no signature is.
+pub async fn find_descriptor(source: &SourceRef, options: &Options) -> Result<Arc<Descriptor>, ResolveError> {
+    let options = &asked_for(source, options)?;
+    let registries = Registries::for_run(options)?;
+    let opened = open(source, &registries, options).await?;
+    let root = find_root(&opened).await?;
+    let mut missing = None;
+    for repository in &opened.repositories {
+        match repository.descriptor(&root).await {
+            Ok(found) => return Ok(found.descriptor),
+            Err(error) if error.kind() == ErrorKind::NotFound => missing = Some(error),
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(options)
+    Err(missing.expect("an opened source has at least one repository").into())
+}
+
+/// The options with what SOURCE says, where it is a Platform file.
+fn asked_for(source: &SourceRef, options: &Options) -> Result<Options, ResolveError> {
+    let SourceRef::Path(path) = source else { return Ok(options.clone()) };
+    crate::policy::with_platform(options, platform_file(path)?.as_ref(), &folder_of(path))
+}
+
+/// The release lock in this file, if the file is one; `None` where it is something else.
+pub fn lock_file(path: &Path) -> Result<Option<ReleaseLock>, ResolveError> {
+    const LIMIT: u64 = 256 << 20;
+    let is_text = path.extension().is_some_and(|end| end == "json" || end == "yaml" || end == "yml" || end == "lock");
+    if !is_text || !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = crate::ctf::archive::read_file(path, LIMIT)?;
+    let refuse = |reason: String| ResolveError::Option { option: path.display().to_string(), reason };
+    let document: Value = text::document(&bytes).map_err(|error| refuse(error.to_string()))?;
+    if document.get("kind").and_then(Value::as_str) != Some("ReleaseLock") {
+        return Ok(None);
+    }
+    serde_json::from_value(document).map(Some).map_err(|error| refuse(format!("it is no release lock: {error}")))
 }
 
 /// For the validity of certificates.

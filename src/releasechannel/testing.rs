@@ -179,3 +179,21 @@ pub(crate) fn http(status: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u
     answer.extend_from_slice(body);
     answer
 }
+
+/// Serves a CTF's content as a registry would.
+pub(crate) fn serving(contents: crate::ctf::Contents) -> impl Fn(&Seen, usize) -> Vec<u8> + Send + Sync + 'static {
+    move |seen, _| {
+        let rest = seen.path.strip_prefix("/v2/").unwrap_or_default();
+        let digest = if let Some((repository, reference)) = rest.split_once("/manifests/") {
+            let named =
+                contents.artifacts.iter().find(|entry| entry.repository == repository && entry.tag.as_deref() == Some(reference));
+            named.map(|entry| entry.digest.clone()).or_else(|| reference.parse().ok())
+        } else {
+            rest.split_once("/blobs/").and_then(|(_, digest)| digest.parse().ok())
+        };
+        match digest.and_then(|digest| contents.blobs.get(&digest)) {
+            Some(payload) => http("200 OK", &[], &payload.read(64 << 20, "served").unwrap()),
+            _ => http("404 Not Found", &[], b"{}"),
+        }
+    }
+}

@@ -2,10 +2,7 @@
 //!
 //! Access fields are not signed: where bytes come from is never a proof, only what they are.
 
-mod nested;
-
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::Access;
@@ -35,6 +32,8 @@ pub struct Verification {
     pub resources_later: usize,
     /// What a person should know: keys that are missing, content that is excluded, checks that were switched off.
     pub remarks: Vec<String>,
+    /// Those of the remarks that say what was switched off by choice.
+    pub switched_off: Vec<String>,
 }
 
 /// One signature of the root.
@@ -57,16 +56,17 @@ impl Verification {
 
 /// Checks the root's signatures and then the closure. No resource is read.
 pub(crate) fn verify(
-    closure: &mut Closure,
+    closure: &Closure,
     root: &ComponentVersion,
     keys: &KeyRing,
     policy: Verify,
     now: Duration,
 ) -> Result<Verification, ResolveError> {
     let mut verification = Verification { policy, ..Verification::default() };
-    nested::Nested::of(&Arc::clone(&closure.require(root)?.descriptor)).complete(closure);
     if policy == Verify::Off {
-        verification.remarks.push("signatures were not looked at: verification is switched off".to_owned());
+        let remark = "signatures were not looked at: verification is switched off".to_owned();
+        verification.switched_off.push(remark.clone());
+        verification.remarks.push(remark);
         return Ok(verification);
     }
     let node = closure.require(root)?;

@@ -31,6 +31,9 @@ pub struct Plan {
     /// What waits for kinds that are not served yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deferred: Vec<Deferred>,
+    /// Checks that were switched off, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unverified: Vec<String>,
 }
 
 /// Changes that do not depend on each other, and what ends the stage.

@@ -114,3 +114,26 @@ async fn up_is_done_only_when_what_was_deleted_is_ready_again() {
     let status = deployments.get("openmcp-operator").await.unwrap().status.unwrap_or_default();
     assert_eq!(status.available_replicas, Some(1));
 }
+
+/// Refused before anything is written, or brought up and said: in the plan, at the end of the run, and by status for as long as it is so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_verified_is_said() {
+    let distribution = Distribution::sample();
+    let world = World::start(&distribution).await;
+    let (source, kubeconfig) = (distribution.source(), world.kubeconfig());
+    let plan = ["plan", &source, "--kubeconfig", &kubeconfig, "-o", "json", "--verify"];
+    let required = plinth(&[&plan[..], &["required"]].concat()).await.with_code(4);
+    assert!(required.stderr.contains("not signed"), "{}", required.stderr);
+    let off = plinth(&[&plan[..], &["off"]].concat()).await.with_code(0);
+    let off: Value = serde_json::from_str(&off.stdout).unwrap();
+    assert!(off["unverified"][0].as_str().unwrap().contains("not looked at"), "{off}");
+    assert!(world.writes().is_empty());
+
+    let up = world.up(&source, &["--verify", "off"]).await.with_code(0);
+    assert!(up.stdout.lines().last().unwrap_or_default().contains("not looked at"), "{}", up.stdout);
+    let status = plinth(&["status", "--kubeconfig", &kubeconfig]).await.with_code(0);
+    assert!(status.stdout.contains("unverified   signatures were not looked at"), "{}", status.stdout);
+    world.up(&source, &[]).await.with_code(0);
+    let status = plinth(&["status", "--kubeconfig", &kubeconfig]).await.with_code(0);
+    assert!(!status.stdout.contains("unverified"), "{}", status.stdout);
+}

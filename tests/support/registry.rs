@@ -70,6 +70,12 @@ impl Registry {
         &self.options
     }
 
+    /// How many requests it has answered so far, by its access log.
+    pub fn requests(&self) -> std::io::Result<usize> {
+        let log = fs::read_to_string(self.folder.path().join("registry.log"))?;
+        Ok(log.lines().filter(|line| line.contains(" HTTP/1.1\" ") && line.contains("/v2/")).count())
+    }
+
     /// An HTTP client that trusts it.
     ///
     /// # Panics

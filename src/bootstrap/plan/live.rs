@@ -67,7 +67,11 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
     let Some(live) = live else { return Ok(Standing::new(Action::Create, None)) };
     let ours = wanted.object.label(keys::PLATFORM);
     let owner = live.label(keys::PLATFORM);
-    let fields = compare::differences(&Value::Object(wanted.object.0.clone()), &Value::Object(live.0.clone()));
+    let mut fields = compare::differences(&Value::Object(wanted.object.0.clone()), &Value::Object(live.0.clone()));
+    // What only the server has is not ours, but for what an earlier run said of itself.
+    if live.annotation(keys::UNVERIFIED).is_some() && wanted.object.annotation(keys::UNVERIFIED).is_none() {
+        fields.push(plinth_engine::yaml::field("metadata.annotations", keys::UNVERIFIED));
+    }
     if owner == ours || settings.take_over {
         let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
         return Ok(Standing { fields, ..Standing::new(action, Some(live)) });

@@ -240,3 +240,25 @@ async fn no_event_holds_a_value_of_an_object() {
     let text: String = bench.journal.events().iter().map(|event| plinth_run::journal::encode(event).unwrap()).collect();
     assert!(!text.contains("s3cr3t"));
 }
+
+/// In the plan, in the run, at its end and on the cluster; the next run that checks takes it away again.
+#[tokio::test(start_paused = true)]
+async fn what_was_switched_off_is_said_everywhere() {
+    let words = "signatures were not looked at";
+    let mut bench = Bench::new();
+    bench.settings.unverified = vec![words.into()];
+    let (_, planned) = bench.plan().await;
+    assert_eq!(planned.unwrap().plan.unverified, [words]);
+    assert_eq!(bench.up().await, Outcome::Done);
+    assert_eq!(bench.message(), words);
+    let is_warning = |kind: &EventKind| matches!(kind, EventKind::Warning { reason, message, .. } if reason == "Unverified" && message == words);
+    assert_eq!(bench.count(is_warning), 1);
+    let platform = key("kro.run/v1alpha1", "ResourceGraphDefinition", None, "platform");
+    let annotation =
+        |bench: &Bench| bench.cluster.objects()[&platform].annotation(plinth_engine::naming::keys::UNVERIFIED).map(str::to_owned);
+    assert_eq!(annotation(&bench).as_deref(), Some(words));
+
+    bench.settings.unverified.clear();
+    assert_eq!(bench.up().await, Outcome::Done);
+    assert_eq!((annotation(&bench), bench.message().as_str()), (None, ""));
+}

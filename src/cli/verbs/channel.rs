@@ -1,13 +1,21 @@
-//! `plinth channel`: what is installable, in which versions, from where.
+//! `plinth channel`: what is installable, in which versions, from where, signed by whom.
+
+mod list;
+mod verify;
 
 use std::{collections::BTreeSet, path::Path};
 
-use plinth_api::lock::{LockedComponent, LockedRef, ReleaseLock};
-use plinth_releasechannel::{Format, Limits, Selection, pack as pack_folder};
+use plinth_api::lock::{LockedRef, ReleaseLock};
+use plinth_releasechannel::{
+    Format, Limits, Selection, SourceRef, difference, find_descriptor,
+    normalise::{Normalisation, normalise as normal_form},
+    pack as pack_folder,
+};
 use plinth_run::Outcome;
+use serde_json::json;
 
 use crate::{
-    args::{Channel, ChannelLock, ChannelRead, Output},
+    args::{Channel, ChannelDiff, ChannelLock, ChannelNormalise, ChannelRead, Output},
     exit::Failure,
     load::{self, refusal},
     out::Out,
@@ -16,19 +24,22 @@ use crate::{
 /// Runs `plinth channel …`.
 pub(crate) async fn run(verb: Channel, out: Out) -> Result<Outcome, Failure> {
     match verb {
-        Channel::Ls(args) => read(&args, out, list).await,
-        Channel::Show(args) => read(&args, out, tree).await,
+        Channel::Ls(args) => list::run(&args, out).await,
+        Channel::Show(args) => show(&args, out).await,
+        Channel::Verify(args) => verify::run(&args, out).await,
+        Channel::Diff(args) => diff(&args, out).await,
         Channel::Lock(args) => lock(&args, out).await,
+        Channel::Normalise(args) => normalise(&args, out).await,
         Channel::Pack { dir, file } => pack(&dir, &file, out),
     }
 }
 
-async fn read(args: &ChannelRead, out: Out, present: fn(&ReleaseLock) -> Vec<String>) -> Result<Outcome, Failure> {
-    let channel = load::channel(&args.source, &Selection::default()).await?;
-    channel.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
+async fn show(args: &ChannelRead, out: Out) -> Result<Outcome, Failure> {
+    let channel = load::inspected(&args.source, &Selection::default(), &load::options(&args.source)).await?;
+    load::tell_remarks(&channel, out);
     match args.output {
-        Output::Human => present(&channel.lock).iter().for_each(|line| out.data(line)),
-        Output::Json => out.data(&json(&channel.lock)),
+        Output::Human => tree(&channel.lock).iter().for_each(|line| out.data(line)),
+        Output::Json => out.data(&lock_text(&channel.lock)),
     }
     Ok(Outcome::Done)
 }
@@ -36,12 +47,41 @@ async fn read(args: &ChannelRead, out: Out, present: fn(&ReleaseLock) -> Vec<Str
 async fn lock(args: &ChannelLock, out: Out) -> Result<Outcome, Failure> {
     let selection = Selection { select: load::ranges(&args.select)?, ..Selection::default() };
     let channel = load::channel(&args.source, &selection).await?;
-    let text = json(&channel.lock);
+    load::tell_remarks(&channel, out);
+    let text = lock_text(&channel.lock);
     match &args.file {
         None => out.data(&text),
         Some(path) => std::fs::write(path, text + "\n")
             .map_err(|error| Failure::failed(format!("write the release lock to {}: {error}", path.display())))?,
     }
+    Ok(Outcome::Done)
+}
+
+/// What differs between two releases, each a SOURCE or a saved lock.
+async fn diff(args: &ChannelDiff, out: Out) -> Result<Outcome, Failure> {
+    let old = load::lock(&args.old, &args.access).await?;
+    let new = load::lock(&args.new, &args.access).await?;
+    let differences = difference(&old, &new);
+    match args.output {
+        Output::Human => differences.iter().for_each(|difference| out.data(&difference.to_string())),
+        Output::Json => out.data(&json!({"old": old.root, "new": new.root, "differences": differences}).to_string()),
+    }
+    if differences.is_empty() {
+        out.talk("nothing differs");
+    }
+    Ok(if args.detailed_exitcode && !differences.is_empty() { Outcome::Changes } else { Outcome::Done })
+}
+
+/// The bytes that are hashed, and not one more.
+async fn normalise(args: &ChannelNormalise, out: Out) -> Result<Outcome, Failure> {
+    let algorithm: Normalisation =
+        args.algorithm.parse().map_err(|error: plinth_releasechannel::normalise::UnknownNormalisation| {
+            let names: Vec<&str> = Normalisation::ALL.iter().map(|known| known.name()).collect();
+            Failure::new(Outcome::Usage, error.to_string()).hint(format!("one of {}", names.join(", ")))
+        })?;
+    let source = SourceRef::parse(&args.source.source).map_err(|error| refusal(&error))?;
+    let descriptor = find_descriptor(&source, &load::options(&args.source)).await.map_err(|error| refusal(&error))?;
+    out.bytes(&normal_form(&descriptor, algorithm));
     Ok(Outcome::Done)
 }
 
@@ -54,18 +94,9 @@ fn pack(dir: &Path, file: &Path, out: Out) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn json(lock: &ReleaseLock) -> String {
+/// A lock as it is printed and saved.
+fn lock_text(lock: &ReleaseLock) -> String {
     serde_json::to_string_pretty(lock).expect("a lock is made of strings, numbers and lists, which all have a JSON form")
-}
-
-/// One line a component version: `NAME VERSION RESOURCES REPOSITORY`.
-fn list(lock: &ReleaseLock) -> Vec<String> {
-    let width = lock.components.iter().map(|component| component.name.len()).max().unwrap_or_default();
-    let line = |component: &LockedComponent| {
-        let place = lock.repositories.get(component.repository).map(ToString::to_string).unwrap_or_default();
-        format!("{:<width$}  {:<16} {:>3} resources  {place}", component.name, component.version, component.resources.len())
-    };
-    lock.components.iter().map(line).collect()
 }
 
 /// The closure as a tree from the root; a component version that was shown already is named and not repeated.

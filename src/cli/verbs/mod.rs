@@ -1,6 +1,7 @@
 //! One file a verb.
 
 mod attach;
+mod bundle;
 mod channel;
 mod dash;
 mod demo;
@@ -15,6 +16,7 @@ mod status;
 mod up;
 
 use plinth_run::Outcome;
+pub(crate) use status::unreadable;
 
 use crate::{
     args::{Cli, Verb},
@@ -37,6 +39,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Replay(args) => replay::run(global, &args, out).await,
         Verb::Down(args) => down::run(global, &args, out).await,
         Verb::Channel { verb } => channel::run(verb, out).await,
+        Verb::Bundle { verb } => bundle::run(verb, out).await,
         Verb::Rgd { verb } => rgd::run(global, &verb, out).await,
         Verb::Name { verb } => name::run(&verb, out),
         Verb::Completion { shell } => Ok(pages::completion(shell)),

@@ -14,13 +14,14 @@ use crate::{
     args::{Global, Output, Plan},
     exit::Failure,
     out::Out,
-    wire::{Session, connect, interrupted},
+    wire::{self, Session, connect, interrupted},
 };
 
 /// Runs `plinth plan`.
 pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcome, Failure> {
     let (host, _) = connect(global).await?;
-    let mut loaded = up::load(&args.source, &args.selection, out).await?;
+    let keys = wire::keys(&host, &args.source.source).await?;
+    let mut loaded = up::load(&args.source, &args.selection, keys, out).await?;
     loaded.settings.timeout = args.timeout;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
     let delivery = loaded.delivery(&args.source);
@@ -67,6 +68,7 @@ impl Sink for Talk {
 /// The plan for people: stages with their changes, then what is deferred, then the counts.
 fn human(plan: &Planned) -> Vec<String> {
     let mut lines = vec![format!("plan for {} {} from {}", plan.distribution.name, plan.distribution.version, plan.source)];
+    lines.extend(plan.unverified.iter().map(|what| format!("unverified  {what}")));
     for stage in &plan.stages {
         lines.push(format!("stage {}  {}  (until {})", stage.id, stage.title, stage.until));
         lines.extend(stage.changes.iter().map(change));

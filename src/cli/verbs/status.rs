@@ -121,6 +121,7 @@ fn human(tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
     }
     let ready = tree.0.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
     out.data(&format!("{}  {ready} of {} ready", word(tree.health()), tree.0.len()));
+    tree.unverified().iter().for_each(|what| out.data(&format!("unverified   {what}")));
     let roots: Vec<(&ObjectKey, &Leaf)> = tree.roots().collect();
     roots.into_iter().for_each(|(key, leaf)| branch(tree, kept, (key, leaf), 0, out));
 }
@@ -144,5 +145,5 @@ fn document(tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_json::Value {
     let shown = tree.0.iter().filter(|(key, _)| kept.contains(*key));
     let objects: Vec<_> =
         shown.map(|(key, leaf)| json!({"subject": key, "parent": leaf.parent, "verdict": leaf.verdict})).collect();
-    json!({"health": tree.health(), "objects": objects})
+    json!({"health": tree.health(), "unverified": tree.unverified(), "objects": objects})
 }

@@ -48,10 +48,19 @@ impl Loaded {
     }
 }
 
-/// Resolves SOURCE and chooses the distribution; reads only.
-pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Out) -> Result<Loaded, Failure> {
-    let channel = load::channel(source, &load::selection(selection)?).await?;
-    channel.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
+/// Resolves SOURCE and chooses the distribution; reads only. `keys` are those that the cluster has for signatures.
+pub(crate) async fn load(
+    source: &SourceArgs,
+    selection: &SelectionArgs,
+    keys: BTreeMap<String, String>,
+    out: Out,
+) -> Result<Loaded, Failure> {
+    let mut options = load::options(source);
+    // A key that was given by a flag wins.
+    options.key_texts = keys.into_iter().filter(|(name, _)| !options.keys.contains_key(name)).collect();
+    options.verify = selection.verify.map(load::policy);
+    let channel = load::resolved(source, &load::selection(selection)?, &options).await?;
+    load::tell_remarks(&channel, out);
     let images = Arc::new(load::images(source, &channel).await?);
     let content = Content { images, ..Content::from(&channel) };
     let settings = load::settings(source, selection, &channel)?;
@@ -74,7 +83,8 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
         }
     }
     let (host, server) = connect(global).await?;
-    let mut loaded = load(&args.source, &args.selection, out).await?;
+    let keys = wire::keys(&host, &args.source.source).await?;
+    let mut loaded = load(&args.source, &args.selection, keys, out).await?;
     loaded.settings.timeout = args.timeout;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     if args.apply {

@@ -3,6 +3,7 @@
 mod approve;
 mod fetch;
 mod host;
+mod keys;
 mod looped;
 mod plane;
 mod session;
@@ -10,6 +11,7 @@ mod session;
 pub(crate) use approve::Ask;
 pub(crate) use fetch::Fetcher;
 pub(crate) use host::{Host, connect};
+pub(crate) use keys::keys;
 pub(crate) use looped::Delivery;
 pub(crate) use plane::{AT_ONCE, Plane, Room};
 pub(crate) use session::{Session, interrupted, journal, journal_path, refused, stopped};

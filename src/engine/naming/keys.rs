@@ -58,6 +58,9 @@ pub const ALLOW_BREAKING_CHANGES: &str = "kro.run/allow-breaking-changes";
 pub const FINALIZER: &str = "kro.run/finalizer";
 /// Label of ours on objects that plinth applies itself: the platform's name.
 pub const PLATFORM: &str = "plinth.dev/platform";
+
+/// Annotation on what a run wrote itself: checks that were switched off when it did, for people.
+pub const UNVERIFIED: &str = "plinth.dev/unverified";
 /// Field manager of an instance's labels and finalizer.
 pub const MANAGER_LABELLER: &str = "plinth.dev/labeller";
 /// Field manager of children.

@@ -3,14 +3,18 @@
 //! Fields that signatures cover are never touched: only `access` changes, and what it leads to is proven by the digest that was there.
 
 mod complete;
+mod kept;
 mod staging;
+mod survey;
 
 use std::path::Path;
 
 use plinth_api::lock::ReleaseLock;
 use serde_json::{Map, Value, json};
 
-pub use complete::missing;
+pub use complete::{missing, missing_at, of_lock};
+pub use kept::Kept;
+pub use survey::{Item, Survey, survey};
 
 use crate::access::Access;
 use crate::assembly::{Blobs, MANIFEST, added, store};
@@ -45,9 +49,10 @@ pub struct Bundle {
 }
 
 /// Collects everything that a channel names. Blobs are put into the folder `staging` under their digests; what is there already, whole,
-/// is not fetched again, so that a broken run goes on. The same lock gives the same bytes.
-pub async fn create(channel: &Channel, staging: &Path) -> Result<Bundle, ResolveError> {
-    let mut staging = staging::Staging::new(staging, channel)?;
+/// is not fetched again, so that a broken run goes on. The same lock gives the same bytes. Of an index that is not kept whole, the members
+/// that are left out are in the archive neither as manifests nor with their layers; the index itself stays as it was signed.
+pub async fn create(channel: &Channel, staging: &Path, kept: &Kept) -> Result<Bundle, ResolveError> {
+    let mut staging = staging::Staging::new(staging, channel, kept)?;
     let mut bundle = Bundle {
         contents: Contents { place: "bundle".to_owned(), ..Contents::default() },
         resources: 0,
@@ -60,7 +65,7 @@ pub async fn create(channel: &Channel, staging: &Path) -> Result<Bundle, Resolve
     }
     // A bundle of a bundle remembers what the first one did.
     let original = original_lock(channel).await?;
-    add_lock(original.as_ref().unwrap_or(&channel.lock), channel, &mut bundle.contents);
+    add_lock(original.as_ref().unwrap_or(&channel.lock), channel, kept, &mut bundle.contents);
     bundle.contents.artifacts.sort();
     bundle.contents.artifacts.dedup();
     bundle.bytes = staging.bytes;
@@ -186,13 +191,33 @@ pub async fn original_lock(channel: &Channel) -> Result<Option<ReleaseLock>, Res
     Ok(Some(lock))
 }
 
+/// Annotation of the lock's manifest: the platforms that are kept, where not all are.
+const PLATFORMS: &str = "plinth.dev/platforms";
+
+/// Which platforms an archive was made for, as its lock says. An archive of somebody else is one with all.
+pub(crate) fn kept_of(contents: &Contents) -> Kept {
+    let locks = contents.artifacts.iter().filter(|entry| entry.repository.starts_with(LOCK_REPOSITORY));
+    let documents = locks.filter_map(|entry| {
+        let bytes = contents.blobs.get(&entry.digest)?.read(1 << 20, "the lock's manifest").ok()?;
+        serde_json::from_slice::<Value>(&bytes).ok()
+    });
+    let texts: Vec<String> = documents
+        .filter_map(|document| document.get("annotations")?.get(PLATFORMS)?.as_str().map(str::to_owned))
+        .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    Kept::parse(&texts).unwrap_or_default()
+}
+
 /// The lock as an artifact of its own.
-fn add_lock(lock: &ReleaseLock, channel: &Channel, contents: &mut Contents) {
+fn add_lock(lock: &ReleaseLock, channel: &Channel, kept: &Kept, contents: &mut Contents) {
     let lock = serde_json::to_vec(lock).expect("a lock is plain data");
     let layer = added(contents, lock, LOCK_TYPE);
     let config = added(contents, b"{}".to_vec(), "application/vnd.oci.empty.v1+json");
-    let manifest =
+    let mut manifest =
         json!({"schemaVersion": 2, "mediaType": MANIFEST, "artifactType": LOCK_TYPE, "config": config, "layers": [layer]});
+    if *kept != Kept::default() {
+        manifest["annotations"] = json!({PLATFORMS: kept.text()});
+    }
     let digest = contents.add_blob(serde_json::to_vec(&manifest).expect("plain data"));
     let repository = format!("{LOCK_REPOSITORY}/{}", channel.root.name);
     let tag = Some(to_tag(&channel.root.version));

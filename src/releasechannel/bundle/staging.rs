@@ -6,6 +6,7 @@ use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
+use super::Kept;
 use crate::access::Access;
 use crate::assembly::Packed;
 use crate::channel::Channel;
@@ -22,14 +23,15 @@ use crate::repository::{BlobStream, Manifest, Pointer, entry_digest, media_type}
 pub(super) struct Staging<'a> {
     folder: PathBuf,
     fetcher: &'a Fetcher,
+    kept: &'a Kept,
     /// Bytes of all blobs of this bundle.
     pub(super) bytes: u64,
 }
 
 impl<'a> Staging<'a> {
-    pub(super) fn new(folder: &Path, channel: &'a Channel) -> Result<Self, ResolveError> {
+    pub(super) fn new(folder: &Path, channel: &'a Channel, kept: &'a Kept) -> Result<Self, ResolveError> {
         std::fs::create_dir_all(folder).map_err(|error| file_error("create", folder, error))?;
-        Ok(Self { folder: folder.to_owned(), fetcher: &channel.fetcher, bytes: 0 })
+        Ok(Self { folder: folder.to_owned(), fetcher: &channel.fetcher, kept, bytes: 0 })
     }
 
     /// Fetches a resource and says what it has become.
@@ -75,19 +77,16 @@ impl<'a> Staging<'a> {
         what: &'b str,
     ) -> BoxFuture<'b, Result<(), RepositoryError>> {
         async move {
-            const MEMBERS: usize = 1000;
             if manifests.iter().any(|(digest, _)| *digest == manifest.digest) {
                 return Ok(());
             }
-            if manifests.len() >= MEMBERS {
-                return Err(RepositoryError::Limit { what: what.to_owned(), limit: MEMBERS as u64, unit: "manifests" });
-            }
+            check_members(manifests.len(), what)?;
             let default = if manifest.is_index() { crate::assembly::INDEX } else { crate::assembly::MANIFEST };
             let kind = if manifest.media_type.is_empty() { default.to_owned() } else { manifest.media_type.clone() };
             manifests.push((manifest.digest.clone(), kind));
             contents.blobs.insert(manifest.digest.clone(), Payload::Bytes(manifest.bytes.clone()));
             self.bytes += manifest.bytes.len() as u64;
-            for member in manifest.entries("manifests") {
+            for member in manifest.entries("manifests").iter().filter(|member| self.kept.keeps(member)) {
                 let digest = entry_digest(member, what)?;
                 let mut below = artifact.store.manifest(&artifact.repository, &Pointer::Digest(digest)).await?;
                 if below.media_type.is_empty() {
@@ -95,7 +94,7 @@ impl<'a> Staging<'a> {
                 }
                 self.manifest(artifact, &below, manifests, contents, what).await?;
             }
-            for blob in manifest.document.get("config").into_iter().chain(manifest.entries("layers")) {
+            for blob in manifest.blobs() {
                 self.layer(artifact, blob, contents, what).await?;
             }
             Ok(())
@@ -117,7 +116,9 @@ impl<'a> Staging<'a> {
         let path = self.path(&digest);
         if !self.is_whole(&path, &digest).await? {
             let stream = artifact.store.blob(&artifact.repository, &digest).await?;
-            self.save(stream, &path).await?;
+            // More bytes than the manifest says are not this blob: no need to wait for their end.
+            let said = blob.get("size").and_then(Value::as_u64);
+            self.save(stream.at_most(said.unwrap_or(u64::MAX)), &path).await?;
         }
         self.bytes += path.metadata().map_err(|error| file_error("read", &path, error))?.len();
         contents.blobs.insert(digest, Payload::File(path));
@@ -174,6 +175,15 @@ impl<'a> Staging<'a> {
     fn path(&self, digest: &Digest) -> PathBuf {
         self.folder.join(digest.file_name())
     }
+}
+
+/// Members of an index, and indexes of indexes, are bounded.
+pub(super) fn check_members(count: usize, what: &str) -> Result<(), RepositoryError> {
+    const MEMBERS: usize = 1000;
+    if count <= MEMBERS {
+        return Ok(());
+    }
+    Err(RepositoryError::Limit { what: what.to_owned(), limit: MEMBERS as u64, unit: "manifests" })
 }
 
 /// `repository:tag`, without the host: what both OCM tools keep.

@@ -27,7 +27,7 @@ async fn show_04_bundle() {
     for name in ["v1-byval", "v2-byval"] {
         let original = channel_at(&archive(name), &offline()).await;
         let folder = tempfile::tempdir().unwrap();
-        let bundle = create(&original, &folder.path().join("blobs")).await.unwrap();
+        let bundle = create(&original, &folder.path().join("blobs"), &Kept::default()).await.unwrap();
         let path = folder.path().join("bundle.tgz");
         bundle.contents.write(&path, crate::Format::Tgz).unwrap();
         let bundled = channel_at(&path.display().to_string(), &offline()).await;
@@ -62,7 +62,7 @@ async fn the_same_lock_gives_the_same_bytes_and_a_second_run_goes_on() {
     let channel = channel_at(&archive("v1-byval"), &offline()).await;
     let mut bytes = Vec::new();
     for name in ["a.tgz", "b.tgz"] {
-        let bundle = create(&channel, &folder.path().join("blobs")).await.unwrap();
+        let bundle = create(&channel, &folder.path().join("blobs"), &Kept::default()).await.unwrap();
         bundle.contents.write(&folder.path().join(name), crate::Format::Tgz).unwrap();
         bytes.push(std::fs::read(folder.path().join(name)).unwrap());
         // What a broken run left must not be trusted.
@@ -79,7 +79,7 @@ async fn show_04_signatures_survive() {
     let key = data().join("ocm/keys/acme.pub");
     let mut options = Options {
         keys: [("acme-sig".to_owned(), key)].into(),
-        verify: Verify::Required,
+        verify: Some(Verify::Required),
         mirror: Some(mirror.host.clone()),
         ..offline()
     };
@@ -87,7 +87,7 @@ async fn show_04_signatures_survive() {
     let registries = Registries::new(&options).unwrap();
     // The corpus' images, under their ordinary names.
     let staging = tempfile::tempdir().unwrap();
-    let images = create(&channel_at(&archive("v1-byval"), &offline()).await, staging.path()).await.unwrap();
+    let images = create(&channel_at(&archive("v1-byval"), &offline()).await, staging.path(), &Kept::default()).await.unwrap();
     push(&images.contents, &RepositoryRef::parse(&mirror.host).unwrap(), &registries).await.unwrap();
 
     let mut hops = 0;
@@ -96,7 +96,9 @@ async fn show_04_signatures_survive() {
     {
         let signed = channel_at(&format!("ctf::{}", data().join("ocm/signed").join(vector).display()), &options).await;
         let folder = tempfile::tempdir().unwrap();
-        let bundle = create(&signed, &folder.path().join("blobs")).await.unwrap_or_else(|error| panic!("{vector}: {error}"));
+        let bundle = create(&signed, &folder.path().join("blobs"), &Kept::default())
+            .await
+            .unwrap_or_else(|error| panic!("{vector}: {error}"));
         let path = folder.path().join("bundle.tar");
         bundle.contents.write(&path, crate::Format::Tar).unwrap();
         let target = RepositoryRef::parse(&format!("{}/{vector}", mirror.host)).unwrap();
@@ -118,7 +120,7 @@ async fn show_04_signatures_survive() {
 #[tokio::test]
 async fn an_image_that_is_not_there_stops_the_bundle() {
     let channel = channel_at(&archive("v1"), &offline()).await;
-    let error = create(&channel, tempfile::tempdir().unwrap().path()).await.unwrap_err();
+    let error = create(&channel, tempfile::tempdir().unwrap().path(), &Kept::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(
         error.to_string().contains("upstream/gateway:1.2.0") && error.to_string().contains("services/gateway:1.2.0"),
@@ -145,4 +147,45 @@ async fn says_exactly_what_is_missing() {
     let missing = missing(&broken, &original.lock).await.unwrap();
     assert_eq!(missing.len(), 1, "{missing:?}");
     assert!(missing[0].contains("chart-tgz") && missing[0].contains("services/gateway:1.3.0"), "{missing:?}");
+}
+
+/// A layer that has no end is cut at the size that the manifest says, and leaves nothing behind.
+#[tokio::test]
+async fn a_layer_without_end_is_cut_at_its_size() {
+    use crate::testing::{Stub, http};
+    let layer = crate::Digest::of(b"ten bytes!");
+    let config = crate::Digest::of(b"{}");
+    let manifest = serde_json::json!({"schemaVersion": 2, "mediaType": MANIFEST,
+        "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": config.as_str(), "size": 2},
+        "layers": [{"mediaType": "application/octet-stream", "digest": layer.as_str(), "size": 10}]})
+    .to_string();
+    let blob = format!("/blobs/{layer}");
+    let stub = Stub::start(move |seen, _| {
+        if seen.path.contains("/manifests/") {
+            return http("200 OK", &[("content-type", MANIFEST)], manifest.as_bytes());
+        }
+        if seen.path.ends_with(&blob) {
+            let mut endless = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec();
+            endless.resize(20 << 20, b'x');
+            return endless;
+        }
+        http("200 OK", &[], b"{}")
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "components:\n  - name: acme.example/endless\n    version: 1.0.0\n    provider: {{name: acme.example}}\n    resources:\n      - {{name: image, type: ociImage, version: 1.0.0, access: {{type: ociArtifact, imageReference: '{}/x:1'}}}}\n",
+        stub.host
+    );
+    std::fs::write(folder.path().join("channel.yaml"), text).unwrap();
+    let mut options = offline();
+    options.plain_http.insert(stub.host.clone());
+    let source = SourceRef::parse(&folder.path().display().to_string()).unwrap();
+    let channel = inspect(&source, &Selection::default(), &options).await.unwrap();
+    let survey = survey(&channel, &Kept::default()).await.unwrap();
+    assert_eq!(survey.items[0].bytes.map(|bytes| bytes < 1000), Some(true), "{survey:?}");
+    let staging = folder.path().join("blobs");
+    let error = create(&channel, &staging, &Kept::default()).await.unwrap_err();
+    assert!(error.to_string().contains("over the limit of 10 bytes"), "{error}");
+    assert!(!staging.join(layer.file_name()).exists());
 }

@@ -40,13 +40,14 @@ impl RequestedRepository {
 pub(super) struct Consumer {
     pub(super) identity: BTreeMap<String, String>,
     pub(super) credential: Credential,
+    /// The file that it is in, for people.
+    pub(super) origin: String,
 }
 
-/// The credential of the most specific consumer that matches: longest path, then port, then scheme; among equals the last, because
-/// later files win.
-pub(super) fn best(consumers: &[Consumer], wanted: &RequestedRepository) -> Option<Credential> {
+/// The most specific consumer that matches: longest path, then port, then scheme; among equals the last, because later files win.
+pub(super) fn best<'a>(consumers: &'a [Consumer], wanted: &RequestedRepository) -> Option<&'a Consumer> {
     let matching = consumers.iter().filter_map(|consumer| Some((specificity(&consumer.identity, wanted)?, consumer)));
-    matching.max_by_key(|(specificity, _)| *specificity).map(|(_, consumer)| consumer.credential.clone())
+    matching.max_by_key(|(specificity, _)| *specificity).map(|(_, consumer)| consumer)
 }
 
 /// The union of what the two OCM tools match: a missing port, scheme or path matches any; `pathprefix`, and `path` without a wildcard, are

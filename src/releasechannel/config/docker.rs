@@ -29,6 +29,9 @@ pub(super) struct DockerConfig {
     /// Configurations from a cluster must not start programs here.
     #[serde(skip)]
     runs_helpers: bool,
+    /// The file that it is, for people.
+    #[serde(skip)]
+    origin: String,
 }
 
 impl std::fmt::Debug for DockerConfig {
@@ -58,7 +61,7 @@ struct HelperAnswer {
 impl DockerConfig {
     pub(super) fn read(bytes: &[u8], what: &str, runs_helpers: bool) -> Result<Self, ResolveError> {
         let config: Self = crate::text::json(bytes).map_err(|error| RepositoryError::malformed(what, error))?;
-        Ok(Self { runs_helpers, ..config })
+        Ok(Self { runs_helpers, origin: what.to_owned(), ..config })
     }
 
     /// A helper for the host, else the store, else `auths`.
@@ -77,8 +80,25 @@ impl DockerConfig {
                 }
             }
         }
+        Ok(self.auth(wanted).and_then(Auth::credential))
+    }
+
+    /// Where it would look for the credential of a repository.
+    pub(super) fn origin(&self, wanted: &RequestedRepository) -> Option<String> {
+        if self.runs_helpers {
+            if let Some((_, helper)) = self.cred_helpers.iter().find(|(key, _)| key_matches(key, wanted).is_some()) {
+                return Some(format!("docker-credential-{helper} by {}", self.origin));
+            }
+            if !self.creds_store.is_empty() {
+                return Some(format!("docker-credential-{} by {}", self.creds_store, self.origin));
+            }
+        }
+        self.auth(wanted).and_then(Auth::credential).map(|_| self.origin.clone())
+    }
+
+    fn auth(&self, wanted: &RequestedRepository) -> Option<&Auth> {
         let matching = self.auths.iter().filter_map(|(key, auth)| Some((key_matches(key, wanted)?, auth)));
-        Ok(matching.max_by_key(|(specificity, _)| *specificity).and_then(|(_, auth)| auth.credential()))
+        matching.max_by_key(|(specificity, _)| *specificity).map(|(_, auth)| auth)
     }
 }
 

@@ -74,7 +74,7 @@ impl Configuration {
             return Ok(Some(credential.clone()));
         }
         if let Some(found) = consumer::best(&self.consumers, wanted) {
-            return Ok(Some(found));
+            return Ok(Some(found.credential.clone()));
         }
         for docker in &self.dockers {
             if let Some(credential) = docker.credential(wanted)? {
@@ -82,6 +82,17 @@ impl Configuration {
             }
         }
         Ok(None)
+    }
+}
+
+impl Configuration {
+    /// Where the credential for a repository is, for people. Runs no helper, so a helper is named without knowing its answer.
+    pub(crate) fn origin(&self, wanted: &RequestedRepository) -> Option<String> {
+        if self.hosts.contains_key(&wanted.authority()) || self.hosts.contains_key(&wanted.host) {
+            return Some("the options".to_owned());
+        }
+        let consumer = consumer::best(&self.consumers, wanted).map(|consumer| consumer.origin.clone());
+        consumer.or_else(|| self.dockers.iter().find_map(|docker| docker.origin(wanted)))
     }
 }
 

@@ -96,7 +96,7 @@ fn read_credentials(
     for consumer in list(entry, "consumers") {
         let identities = consumer.get("identity").into_iter().chain(list(consumer, "identities"));
         for identity in identities {
-            read_consumer(configuration, identity, consumer, folder);
+            read_consumer(configuration, identity, consumer, what, folder);
         }
     }
     for repository in list(entry, "repositories") {
@@ -120,7 +120,7 @@ fn read_credentials(
     Ok(())
 }
 
-fn read_consumer(configuration: &mut Configuration, identity: &Value, consumer: &Value, folder: Option<&Path>) {
+fn read_consumer(configuration: &mut Configuration, identity: &Value, consumer: &Value, what: &str, folder: Option<&Path>) {
     let identity: BTreeMap<String, String> =
         identity.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), plain(value))).collect();
     for credential in list(consumer, "credentials") {
@@ -134,7 +134,7 @@ fn read_consumer(configuration: &mut Configuration, identity: &Value, consumer: 
             pem => configuration.ca_pem.push(pem.to_owned()),
         }
         if let Some(credential) = credential_of(properties) {
-            configuration.consumers.push(Consumer { identity: identity.clone(), credential });
+            configuration.consumers.push(Consumer { identity: identity.clone(), credential, origin: what.to_owned() });
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -19,8 +20,8 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const FREE_BYTES: u64 = 256 << 20;
 /// Bytes of an index.
 const INDEX_BYTES: u64 = 64 << 20;
-/// Deflate cannot do better than about 1032; real content stays far below this.
-const MOST_RATIO: u64 = 200;
+/// Deflate can do up to about 1032; real content stays far below this.
+const MOST_RATIO: u64 = 100;
 
 /// Opens a CTF that is a folder.
 pub(super) fn open_folder(path: &Path, place: String, limits: &Limits) -> Result<Contents, RepositoryError> {
@@ -134,14 +135,14 @@ fn checked_name<R: Read>(entry: &tar::Entry<'_, R>, place: &str) -> Result<Optio
     }
 }
 
+/// Unpacks into a file without a name. Bounded three ways: by size, by how much more comes out than went in so far, and by time; so that a
+/// bomb is known for one long before it has filled the disk.
 fn gunzip(file: File, place: &str, limits: &Limits) -> Result<File, RepositoryError> {
     let path = Path::new(place);
-    let packed = file.metadata().map_err(|error| file_error("read", path, error))?.len();
-    let most = limits.archive_bytes.min(FREE_BYTES.max(packed.saturating_mul(MOST_RATIO)));
     let mut plain = tempfile::tempfile().map_err(|error| file_error("create a temporary file for", path, error))?;
-    let mut decoder = MultiGzDecoder::new(std::io::BufReader::new(file)).take(most + 1);
+    let mut decoder = MultiGzDecoder::new(Counted { reader: file, read: 0 });
     let mut buffer = vec![0; 256 * 1024];
-    let mut total = 0;
+    let (started, mut total) = (Instant::now(), 0);
     loop {
         let count =
             decoder.read(&mut buffer).map_err(|error| RepositoryError::malformed(place, format!("decompressing it: {error}")))?;
@@ -149,13 +150,32 @@ fn gunzip(file: File, place: &str, limits: &Limits) -> Result<File, RepositoryEr
             break;
         }
         total += count as u64;
+        let most = limits.archive_bytes.min(FREE_BYTES.max(decoder.get_ref().read.saturating_mul(MOST_RATIO)));
         if total > most {
             return Err(RepositoryError::Limit { what: format!("{place}, decompressed,"), limit: most, unit: "bytes" });
+        }
+        if started.elapsed() > limits.archive_time {
+            let limit = limits.archive_time.as_secs();
+            return Err(RepositoryError::Limit { what: format!("{place}, being decompressed,"), limit, unit: "seconds" });
         }
         plain.write_all(&buffer[..count]).map_err(|error| file_error("unpack", path, error))?;
     }
     plain.seek(SeekFrom::Start(0)).map_err(|error| file_error("unpack", path, error))?;
     Ok(plain)
+}
+
+/// Counts what was read.
+struct Counted<R> {
+    reader: R,
+    read: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.read += count as u64;
+        Ok(count)
+    }
 }
 
 /// Reads to the end, at most `limit` bytes.

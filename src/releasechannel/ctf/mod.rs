@@ -15,7 +15,7 @@ use bytes::Bytes;
 pub(crate) use index::INDEX_FILE;
 pub use index::IndexEntry;
 pub use store::ContentStore;
-pub(crate) use store::open_payload;
+pub(crate) use store::{open_part, open_payload};
 pub use write::Format;
 
 use crate::digest::Digest;
@@ -52,6 +52,15 @@ pub enum Payload {
 }
 
 impl Payload {
+    /// Size in bytes.
+    pub(crate) fn size(&self) -> Result<u64, RepositoryError> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.len() as u64),
+            Self::Range { size, .. } => Ok(*size),
+            Self::File(path) => Ok(std::fs::metadata(path).map_err(|cause| file_error("read", path, cause))?.len()),
+        }
+    }
+
     /// All bytes, at most `limit` of them, unchecked. Blocks.
     pub(crate) fn read(&self, limit: u64, what: &str) -> Result<Vec<u8>, RepositoryError> {
         let (mut reader, _) = write::open(self)?;

@@ -100,6 +100,10 @@ impl ArtifactStore for ContentStore {
         async move { self.open(&format!("{}: blob {digest} of {repository}", self.contents.place), digest).await }.boxed()
     }
 
+    fn size<'a>(&'a self, _repository: &'a str, digest: &'a Digest) -> BoxFuture<'a, Result<Option<u64>, RepositoryError>> {
+        async move { self.contents.blobs.get(digest).map(Payload::size).transpose() }.boxed()
+    }
+
     fn repositories(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>> {
         let names = self.by_repository.keys().cloned().collect();
         async move { Ok(Some(names)) }.boxed()
@@ -125,6 +129,23 @@ pub(crate) async fn open_payload(payload: &Payload) -> Result<(Chunks, u64), Rep
             });
             let (file, size) = opened.await.map_err(|cause| file_error("read", path, cause))?;
             Ok((range(Arc::new(file), 0, size), size))
+        }
+    }
+}
+
+/// Opens a part of a blob's bytes, unchecked: a digest says nothing of a part.
+pub(crate) async fn open_part(payload: &Payload, from: u64, length: u64) -> Result<Chunks, RepositoryError> {
+    match payload {
+        Payload::Bytes(bytes) => {
+            let end = usize::try_from(from + length).unwrap_or(usize::MAX).min(bytes.len());
+            let part = bytes.slice(usize::try_from(from).unwrap_or(end).min(end)..end);
+            Ok(futures::stream::once(async move { Ok(part) }).boxed())
+        }
+        Payload::Range { file, offset, .. } => Ok(range(Arc::clone(file), offset + from, length)),
+        Payload::File(path) => {
+            let owned = path.clone();
+            let file = blocking(move || File::open(&owned)).await.map_err(|cause| file_error("read", path, cause))?;
+            Ok(range(Arc::new(file), from, length))
         }
     }
 }

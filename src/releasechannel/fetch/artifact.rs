@@ -1,6 +1,6 @@
 //! OCI artifacts that carry a document: packed artifact sets, and the one layer that is meant.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -107,30 +107,6 @@ fn read_manifest(
         ));
     }
     Manifest::decode(bytes, digest.clone(), "", what)
-}
-
-/// Reads every manifest and blob of an artifact.
-pub(crate) async fn read_whole(artifact: &Artifact, what: &str) -> Result<(), RepositoryError> {
-    const MEMBERS: usize = 1000;
-    let mut left = vec![artifact.manifest.clone()];
-    let mut seen = BTreeSet::new();
-    while let Some(manifest) = left.pop() {
-        if !seen.insert(manifest.digest.clone()) {
-            continue;
-        }
-        if seen.len() > MEMBERS {
-            return Err(RepositoryError::Limit { what: what.to_owned(), limit: MEMBERS as u64, unit: "manifests" });
-        }
-        for member in manifest.entries("manifests") {
-            let pointer = Pointer::Digest(entry_digest(member, what)?);
-            left.push(artifact.store.manifest(&artifact.repository, &pointer).await?);
-        }
-        for blob in manifest.document.get("config").into_iter().chain(manifest.entries("layers")) {
-            let digest = entry_digest(blob, what)?;
-            artifact.store.blob(&artifact.repository, &digest).await?.drain().await?;
-        }
-    }
-    Ok(())
 }
 
 /// Reads the layer with the document: the only one, or the only one that says it is YAML or JSON.

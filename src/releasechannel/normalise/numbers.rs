@@ -60,6 +60,10 @@ mod tests {
             ("123456789.125", "123456789.125"),
             ("18446744073709551615", "18446744073709552000"),
             ("5e-324", "5e-324"),
+            ("1.7976931348623157e308", "1.7976931348623157e+308"),
+            ("0.000035689", "0.000035689"),
+            ("51.24817837550540", "51.2481783755054"),
+            ("9.355983643671867e-259", "9.355983643671867e-259"),
         ] {
             check(json, expected);
         }
@@ -71,6 +75,8 @@ mod tests {
         fn is_read_back_as_the_same_double(value in any::<f64>().prop_filter("finite", |value| value.is_finite())) {
             let number = serde_json::Number::from_f64(value).unwrap();
             prop_assert_eq!(text(&number, true).parse::<f64>().unwrap().to_bits(), value.to_bits());
+            let read: serde_json::Number = serde_json::from_str(&format!("{value:e}")).unwrap();
+            prop_assert_eq!(read.as_f64().unwrap().to_bits(), value.to_bits(), "as it is read from a descriptor");
         }
     }
 }

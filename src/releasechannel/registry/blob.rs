@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::StreamExt;
 use reqwest::header::HeaderValue;
-use reqwest::{Response, StatusCode};
+use reqwest::{Method, Response, StatusCode};
 
 use super::client::{Registry, Request};
 use super::http::chain;
@@ -37,6 +37,17 @@ pub(super) async fn open(registry: &Registry, repository: &str, digest: &Digest)
             |mut download| async move { Ok(download.next().await?.map(|chunk| (chunk, download))) },
         );
     Ok(BlobStream::checked(registry.place_of(&what), size, chunks.boxed(), digest, registry.shared.options.limits.blob_bytes))
+}
+
+/// The size that the registry says, by HEAD.
+pub(super) async fn size(registry: &Registry, repository: &str, digest: &Digest) -> Result<Option<u64>, RepositoryError> {
+    let what = format!("blob {digest} of {repository}");
+    let url = registry.url(repository, &format!("blobs/{digest}"))?;
+    let request = Request { method: Method::HEAD, may_leave: true, ..Request::get(url, repository, &what) };
+    let _slot = registry.slots.acquire().await;
+    let response = registry.send(&request).await?;
+    let length = response.headers().get("content-length").and_then(|value| value.to_str().ok());
+    Ok(length.and_then(|text| text.parse().ok()))
 }
 
 async fn get(

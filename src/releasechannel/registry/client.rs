@@ -204,8 +204,16 @@ impl Registry {
         }
     }
 
-    /// A whole body, at most `limit` bytes.
-    pub(super) async fn body(&self, mut response: Response, limit: u64, what: &str) -> Result<Bytes, RepositoryError> {
+    /// A whole body, at most `limit` bytes, in no more time than a small answer may take: a byte now and then is no answer.
+    pub(super) async fn body(&self, response: Response, limit: u64, what: &str) -> Result<Bytes, RepositoryError> {
+        let patience = self.shared.options.limits.answer_time;
+        match tokio::time::timeout(patience, self.whole_body(response, limit, what)).await {
+            Ok(body) => body,
+            Err(_) => Err(self.unavailable(what, 1, &format!("its answer did not end within {} s", patience.as_secs()))),
+        }
+    }
+
+    async fn whole_body(&self, mut response: Response, limit: u64, what: &str) -> Result<Bytes, RepositoryError> {
         let over = || RepositoryError::Limit { what: self.place_of(what), limit, unit: "bytes" };
         if response.content_length().is_some_and(|length| length > limit) {
             return Err(over());
@@ -383,6 +391,10 @@ impl ArtifactStore for Registry {
 
     fn blob<'a>(&'a self, repository: &'a str, digest: &'a Digest) -> BoxFuture<'a, Result<BlobStream, RepositoryError>> {
         blob::open(self, repository, digest).boxed()
+    }
+
+    fn size<'a>(&'a self, repository: &'a str, digest: &'a Digest) -> BoxFuture<'a, Result<Option<u64>, RepositoryError>> {
+        blob::size(self, repository, digest).boxed()
     }
 
     fn repositories(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>> {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 
 pub use push::{Pushed, push};
 
+use crate::cache::{CachedStore, ContentCache};
 use crate::config::Configuration;
 use crate::error::{RepositoryError, ResolveError};
 use crate::image::ImageReference;
@@ -28,7 +29,11 @@ pub(crate) use web::Web;
 #[derive(Debug)]
 pub struct Registries {
     shared: Arc<Shared>,
-    hosts: Mutex<BTreeMap<String, Arc<Registry>>>,
+    hosts: Mutex<BTreeMap<String, (Arc<Registry>, Arc<dyn ArtifactStore>)>>,
+    cache: Option<Arc<ContentCache>>,
+    /// Whether what a tag leads to is asked for only once.
+    remembers: bool,
+    remarks: Vec<String>,
 }
 
 /// What all registries use.
@@ -42,10 +47,27 @@ pub(crate) struct Shared {
 impl Registries {
     /// Reads configuration and certificates; nothing is contacted yet.
     pub fn new(options: &Options) -> Result<Arc<Self>, ResolveError> {
+        Self::open(options, false)
+    }
+
+    /// The same for a run that ends: what a registry said once is not asked again.
+    pub(crate) fn for_run(options: &Options) -> Result<Arc<Self>, ResolveError> {
+        Self::open(options, true)
+    }
+
+    fn open(options: &Options, remembers: bool) -> Result<Arc<Self>, ResolveError> {
         let configuration = Configuration::load(options)?;
         let http = http::Clients::new(options, &configuration)?;
         let shared = Arc::new(Shared { http, configuration, options: options.clone() });
-        Ok(Arc::new(Self { shared, hosts: Mutex::default() }))
+        let (cache, remarks) =
+            if remembers || options.cache.is_some() { ContentCache::open(options.cache.as_ref()) } else { (None, Vec::new()) };
+        Ok(Arc::new(Self { shared, hosts: Mutex::default(), cache: cache.map(Arc::new), remembers, remarks }))
+    }
+
+    /// What a person should know of the cache.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let found = self.cache.as_ref().map(|cache| cache.remarks()).unwrap_or_default();
+        self.remarks.iter().cloned().chain(found).collect()
     }
 
     /// What the configuration files say.
@@ -72,13 +94,17 @@ impl Registries {
         Ok((self.of_host(host, plain_http)?, repository))
     }
 
-    /// The registry at a host.
+    /// The registry at a host, with the cache before it.
     pub(crate) fn of_host(&self, host: &str, plain_http: bool) -> Result<Arc<dyn ArtifactStore>, RepositoryError> {
-        Ok(self.registry(host, plain_http)?)
+        Ok(self.both(host, plain_http)?.1)
     }
 
-    /// The same, for those who write.
+    /// The registry itself, for those who write.
     pub(crate) fn registry(&self, host: &str, plain_http: bool) -> Result<Arc<Registry>, RepositoryError> {
+        Ok(self.both(host, plain_http)?.0)
+    }
+
+    fn both(&self, host: &str, plain_http: bool) -> Result<(Arc<Registry>, Arc<dyn ArtifactStore>), RepositoryError> {
         let options = &self.shared.options;
         if let Some(mirror) = &options.mirror
             && parts_of(mirror).1 != host
@@ -89,8 +115,15 @@ impl Registries {
         let plain_http = plain_http || is_listed(&options.plain_http, host);
         let mut hosts = self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let key = format!("{plain_http} {host}");
-        let registry = hosts.entry(key).or_insert_with(|| Registry::new(Arc::clone(&self.shared), host, plain_http));
-        Ok(Arc::clone(registry))
+        let both = hosts.entry(key).or_insert_with(|| {
+            let registry = Registry::new(Arc::clone(&self.shared), host, plain_http);
+            let read: Arc<dyn ArtifactStore> = match &self.cache {
+                Some(cache) => CachedStore::new(registry.clone(), Arc::clone(cache), options.limits.clone(), self.remembers),
+                None => registry.clone(),
+            };
+            (registry, read)
+        });
+        Ok(both.clone())
     }
 }
 

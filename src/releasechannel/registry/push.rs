@@ -10,6 +10,7 @@ use reqwest::{Body, Method, StatusCode};
 use super::Registries;
 use super::client::{Registry, Request};
 use super::http::chain;
+use crate::bundle::Kept;
 use crate::ctf::{ContentStore, Contents, IndexEntry, open_payload};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
@@ -43,6 +44,7 @@ pub async fn push(contents: &Contents, target: &RepositoryRef, registries: &Regi
         registry: &registry,
         store: &store,
         sub_path,
+        kept: crate::bundle::kept_of(contents),
         pushed: Pushed::default(),
         blobs: BTreeMap::new(),
         manifests: BTreeSet::new(),
@@ -57,6 +59,8 @@ struct Push<'a> {
     registry: &'a Registry,
     store: &'a ContentStore,
     sub_path: &'a str,
+    /// Platforms that the archive was made for.
+    kept: Kept,
     pushed: Pushed,
     /// Where a blob is known to be, for mounts.
     blobs: BTreeMap<Digest, Vec<String>>,
@@ -90,14 +94,15 @@ impl Push<'_> {
             let what = format!("manifest {digest}");
             for member in manifest.entries("manifests") {
                 let member_digest = entry_digest(member, &what)?;
-                if member_digest != *digest {
+                if member_digest != *digest && self.kept.keeps(member) {
                     self.manifest(repository, &member_digest, crate::repository::media_type(member)).await?;
                 }
             }
-            for blob in manifest.document.get("config").into_iter().chain(manifest.entries("layers")) {
+            for blob in manifest.blobs() {
                 self.blob(repository, &entry_digest(blob, &what)?).await?;
             }
-            self.put(repository, digest.as_str(), &manifest).await?;
+            let put = self.put(repository, digest.as_str(), &manifest).await;
+            put.map_err(|error| self.explained(error, &manifest))?;
             self.manifests.insert(key);
             Ok(manifest)
         }
@@ -107,6 +112,21 @@ impl Push<'_> {
     async fn read(&self, digest: &Digest, media_type: &str) -> Result<Manifest, RepositoryError> {
         let bytes = self.store.read_blob(digest).await?;
         Manifest::decode(bytes, digest.clone(), media_type, &format!("manifest {digest}"))
+    }
+
+    /// Some registries refuse an index whose members are not all there.
+    fn explained(&self, error: RepositoryError, manifest: &Manifest) -> RepositoryError {
+        let left_out = manifest.entries("manifests").iter().filter(|member| !self.kept.keeps(member)).count();
+        match error {
+            RepositoryError::Malformed { what, reason } | RepositoryError::NotFound { what, place: reason } if left_out > 0 => {
+                let kept = self.kept.text();
+                let reason = format!(
+                    "{reason}; the archive was made for {kept} and leaves {left_out} of its platforms out, which this registry does not take: make it with all"
+                );
+                RepositoryError::Malformed { what, reason }
+            }
+            other => other,
+        }
     }
 
     async fn put(&mut self, repository: &str, reference: &str, manifest: &Manifest) -> Result<(), RepositoryError> {

@@ -1,3 +1,4 @@
+mod budget;
 mod hostile;
 mod proxy;
 
@@ -7,7 +8,7 @@ use crate::error::{ErrorKind, ResolveError};
 use crate::options::Credential;
 use crate::resolve::{Selection, resolve};
 use crate::source::{RepositoryRef, SourceRef};
-use crate::testing::{RealRegistry, Seen, Stub, data, http, offline};
+use crate::testing::{RealRegistry, Stub, data, http, offline, serving};
 
 const CHANNEL: &str = "acme.example/releasechannel/stable:2026.11.0";
 
@@ -105,24 +106,6 @@ async fn trusts_only_what_it_is_told_to() {
     assert!(error.to_string().contains("certificate"), "{error}");
     // Nothing is downgraded, in either direction.
     assert!(resolve_at(&registry.host, "", &plain(&registry.host)).await.is_err());
-}
-
-/// Serves a CTF's content as a registry would.
-fn serving(contents: Contents) -> impl Fn(&Seen, usize) -> Vec<u8> + Send + Sync + 'static {
-    move |seen, _| {
-        let rest = seen.path.strip_prefix("/v2/").unwrap_or_default();
-        let digest = if let Some((repository, reference)) = rest.split_once("/manifests/") {
-            let named =
-                contents.artifacts.iter().find(|entry| entry.repository == repository && entry.tag.as_deref() == Some(reference));
-            named.map(|entry| entry.digest.clone()).or_else(|| reference.parse().ok())
-        } else {
-            rest.split_once("/blobs/").and_then(|(_, digest)| digest.parse().ok())
-        };
-        match digest.and_then(|digest| contents.blobs.get(&digest)) {
-            Some(crate::ctf::Payload::File(path)) => http("200 OK", &[], &std::fs::read(path).unwrap()),
-            _ => http("404 Not Found", &[], b"{}"),
-        }
-    }
 }
 
 #[tokio::test]

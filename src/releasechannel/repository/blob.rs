@@ -58,6 +58,13 @@ impl BlobStream {
         self
     }
 
+    /// Lowers the number of bytes that there may be.
+    #[must_use]
+    pub(crate) fn at_most(mut self, limit: u64) -> Self {
+        self.limit = self.limit.min(limit);
+        self
+    }
+
     /// Wraps bytes that are already in memory and checks them like any others.
     pub fn from_bytes(name: impl Into<String>, bytes: Bytes, expected: &Digest) -> Self {
         let size = bytes.len() as u64;

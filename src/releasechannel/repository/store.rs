@@ -67,6 +67,11 @@ impl Manifest {
         self.document.get("manifests").is_some_and(Value::is_array)
     }
 
+    /// Descriptors of the blobs that it names itself: configuration and layers.
+    pub(crate) fn blobs(&self) -> impl Iterator<Item = &Value> {
+        self.document.get("config").into_iter().chain(self.entries("layers"))
+    }
+
     /// Descriptors in one of its lists, `layers` or `manifests`.
     pub fn entries(&self, list: &str) -> &[Value] {
         self.document.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice)
@@ -86,6 +91,9 @@ pub trait ArtifactStore: Send + Sync + fmt::Debug {
 
     /// A blob as a checked stream.
     fn blob<'a>(&'a self, repository: &'a str, digest: &'a Digest) -> BoxFuture<'a, Result<BlobStream, RepositoryError>>;
+
+    /// The size of a blob in bytes, as the store says it; `None` where it does not say. Nothing is read.
+    fn size<'a>(&'a self, repository: &'a str, digest: &'a Digest) -> BoxFuture<'a, Result<Option<u64>, RepositoryError>>;
 
     /// Names of all repositories, sorted, where they can be listed.
     fn repositories(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>>;

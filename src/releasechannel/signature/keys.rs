@@ -37,6 +37,9 @@ impl KeyRing {
         for (name, path) in &options.keys {
             ring.add(name, key_in_file(path)?);
         }
+        for (name, text) in &options.key_texts {
+            ring.add(name, key_in_text(text, name)?);
+        }
         for (name, source) in &configuration.keys {
             let key = match source {
                 KeySource::File(path) => key_in_file(path)?,
@@ -46,6 +49,9 @@ impl KeyRing {
         }
         for path in &options.ca_files {
             ring.authorities.push(key_in_file(path)?);
+        }
+        for text in &options.ca_pem {
+            ring.authorities.push(key_in_text(text, "of the given certificate authority")?);
         }
         Ok(ring)
     }

@@ -11,7 +11,7 @@ const CHANNEL: &str = "acme.example/releasechannel/stable:2026.11.0";
 
 fn with_key(file: &str, policy: Verify) -> Options {
     let key = data().join("ocm/keys").join(file);
-    Options { keys: [("acme-sig".to_owned(), key)].into(), verify: policy, ..offline() }
+    Options { keys: [("acme-sig".to_owned(), key)].into(), verify: Some(policy), ..offline() }
 }
 
 async fn check(vector: &str, component: &str, options: &Options) -> Result<Verification, ResolveError> {
@@ -64,9 +64,9 @@ async fn policies_differ_where_there_is_no_key() {
     let signed = "v3-pkcs1-sha256";
     let without_key = check(signed, CHANNEL, &offline()).await.unwrap();
     assert!(!without_key.is_proven() && without_key.remarks.iter().any(|remark| remark.contains("no key")), "{without_key:?}");
-    let required = check(signed, CHANNEL, &Options { verify: Verify::Required, ..offline() }).await.unwrap_err();
+    let required = check(signed, CHANNEL, &Options { verify: Some(Verify::Required), ..offline() }).await.unwrap_err();
     assert!(required.to_string().contains("acme-sig"), "{required}");
-    let off = check(signed, CHANNEL, &Options { verify: Verify::Off, ..offline() }).await.unwrap();
+    let off = check(signed, CHANNEL, &Options { verify: Some(Verify::Off), ..offline() }).await.unwrap();
     assert!(off.remarks.iter().any(|remark| remark.contains("switched off")));
     let wrong_key = check(signed, CHANNEL, &with_key("other.pub", Verify::IfSigned)).await.unwrap_err();
     assert!(matches!(wrong_key, ResolveError::Unproven { .. }), "{wrong_key}");

@@ -92,6 +92,25 @@ fn bombs_stop_at_their_bounds() {
     assert!(matches!(gunzip_bytes(&bytes, "x", 1 << 20), Err(RepositoryError::Limit { .. })));
 }
 
+/// 3 GiB of zeros in 3 MB: known for a bomb after a twelfth of it, by what came out against what went in.
+#[test]
+fn show_04_bomb() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    // Members of gzip may follow each other, which makes a large one quickly.
+    let member = gzip(&vec![0; 1 << 20]);
+    for _ in 0..3 << 10 {
+        file.write_all(&member).unwrap();
+    }
+    let started = std::time::Instant::now();
+    let error = Contents::open(file.path(), &Limits::default()).unwrap_err();
+    assert!(matches!(error, RepositoryError::Limit { limit: FREE_BYTES, unit: "bytes", .. }), "{error}");
+    let packed = file.path().metadata().unwrap().len();
+    eprintln!("SHOW 04 bomb refused after {FREE_BYTES} of {} bytes from {packed}, {:?}", 3_u64 << 30, started.elapsed());
+    let hasty = Limits { archive_time: std::time::Duration::ZERO, ..Limits::default() };
+    let error = Contents::open(file.path(), &hasty).unwrap_err();
+    assert!(matches!(error, RepositoryError::Limit { unit: "seconds", .. }), "{error}");
+}
+
 #[test]
 fn a_link_in_a_folder_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();

@@ -238,3 +238,75 @@ async fn pages_that_lead_elsewhere_or_nowhere_are_refused() {
     let error = store(&endless, options).tags("x").await.unwrap_err();
     assert!(matches!(error, RepositoryError::Limit { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn redirects_in_a_circle_end() {
+    let stub = Stub::start(|_, _| http("307 Temporary Redirect", &[("location", "/v2/x/blobs/again")], b"")).await;
+    let error = blob(&store(&stub, offline()), &Digest::of(b"x")).await.unwrap_err();
+    assert!(matches!(&error, RepositoryError::Malformed { reason, .. } if reason.contains("redirects more than")), "{error}");
+    assert!(stub.seen().len() <= 6);
+}
+
+/// A length that is too small cuts the answer, one that is too large never comes to its end: neither is taken for the blob.
+#[tokio::test]
+async fn lies_about_length_are_not_believed() {
+    let content = b"all of the content";
+    for said in [5, 500] {
+        let stub = Stub::start(move |_, _| {
+            let mut answer = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {said}\r\n\r\n").into_bytes();
+            answer.extend_from_slice(content);
+            answer
+        })
+        .await;
+        let error = blob(&store(&stub, offline()), &Digest::of(content)).await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Digest { .. } | RepositoryError::Unavailable { .. }), "{said}: {error}");
+        let error = store(&stub, offline()).manifest("x", &Pointer::Digest(Digest::of(content))).await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Digest { .. } | RepositoryError::Unavailable { .. }), "{said}: {error}");
+        assert!(stub.seen().len() <= 8, "{}", stub.seen().len());
+    }
+}
+
+/// A connection that breaks each time is taken up again only so often.
+#[tokio::test]
+async fn a_download_that_always_breaks_is_given_up() {
+    let stub = Stub::start(|_, _| b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nx".to_vec()).await;
+    let error = blob(&store(&stub, offline()), &Digest::of(b"x")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(stub.seen().len() <= 4, "{}", stub.seen().len());
+}
+
+#[tokio::test]
+async fn what_follows_json_and_what_is_none_are_refused() {
+    for body in [&b"{\"tags\": [\"1\"]}\"x\":1}]}"[..], b"<html>please log in</html>", b"{\"tags\": \"1\"}", b""] {
+        let stub = Stub::start(move |_, _| http("200 OK", &[("content-type", "application/json")], body)).await;
+        let error = store(&stub, offline()).tags("x").await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Malformed { .. }), "{error}");
+        let error = store(&stub, offline()).manifest("x", &Pointer::Tag("1".into())).await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Malformed { .. }), "{error}");
+    }
+}
+
+/// A byte now and then keeps a connection alive for ever; an answer has a time of its own.
+#[tokio::test]
+async fn an_answer_that_drips_ends() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let dripping = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                use tokio::io::AsyncWriteExt;
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n").await.unwrap();
+                while stream.write_all(b" ").await.is_ok() {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+            });
+        }
+    });
+    let mut options = plain(&host);
+    options.limits.answer_time = std::time::Duration::from_millis(300);
+    let image = ImageReference::parse(&format!("{host}/x")).unwrap();
+    let store = Registries::new(&options).unwrap().locate(&image).unwrap().0;
+    let error = store.manifest("x", &Pointer::Tag("1".into())).await.unwrap_err();
+    assert!(matches!(&error, RepositoryError::Unavailable { cause, .. } if cause.contains("did not end")), "{error}");
+    dripping.abort();
+}

@@ -1,0 +1,160 @@
+//! `plinth bundle`: a channel with everything that it names, over an air gap.
+
+use std::path::{Path, PathBuf};
+
+use plinth_releasechannel::{
+    Channel, Contents, Format, Registries, RepositoryRef, Selection,
+    bundle::{self, Kept, Survey},
+    push,
+};
+use plinth_run::Outcome;
+use serde_json::json;
+
+use crate::{
+    args::{Bundle, BundleCreate, BundleList, BundlePush, BundleVerify, Output},
+    exit::Failure,
+    load::{self, refusal},
+    out::Out,
+    table::{size, table},
+};
+
+/// Runs `plinth bundle …`.
+pub(crate) async fn run(verb: Bundle, out: Out) -> Result<Outcome, Failure> {
+    match verb {
+        Bundle::Create(args) => create(&args, out).await,
+        Bundle::Push(args) => push_archive(&args, out).await,
+        Bundle::Verify(args) => verify(&args, out).await,
+        Bundle::Ls(args) => list(&args, out).await,
+    }
+}
+
+/// Says what will be in the archive and how large it is, then fetches, then writes. What was fetched stays beside the archive until it is
+/// written, so that the same command goes on where a broken one stopped.
+async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
+    let kept = platforms(&args.platform)?;
+    let channel = channel_of(args).await?;
+    load::tell_remarks(&channel, out);
+    let survey = bundle::survey(&channel, &kept).await.map_err(|error| refusal(&error))?;
+    tell(&survey, args.output, out);
+    let staging = staging_of(&args.file);
+    let bundle = bundle::create(&channel, &staging, &kept).await.map_err(|error| {
+        let failure = refusal(&error);
+        let hint = format!("what is fetched is kept in {}: run the same command again to go on", staging.display());
+        if failure.hint.is_some() { failure } else { failure.hint(hint) }
+    })?;
+    let written = {
+        let (contents, file) = (bundle.contents.clone(), args.file.clone());
+        tokio::task::spawn_blocking(move || contents.write(&file, Format::of(&file))).await
+    };
+    written
+        .map_err(|error| Failure::new(Outcome::Internal, format!("writing the archive ended with {error}")))?
+        .map_err(|error| Failure::failed(format!("write {}: {}", args.file.display(), load::chain(&error))))?;
+    std::fs::remove_dir_all(&staging).map_err(|error| Failure::failed(format!("remove {}: {error}", staging.display())))?;
+    bundle.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
+    out.talk(&format!("{} resources, {} in {}", bundle.resources, size(bundle.bytes), args.file.display()));
+    Ok(Outcome::Done)
+}
+
+/// The channel, or what a saved lock says of it: then with exactly the descriptors that the lock names.
+async fn channel_of(args: &BundleCreate) -> Result<Channel, Failure> {
+    let mut options = load::options(&args.source);
+    options.verify = args.verify.map(load::policy);
+    let selection = Selection { select: load::ranges(&args.select)?, ..Selection::default() };
+    let Some(lock) = load::lock_file(Path::new(&args.source.source))? else {
+        return load::inspected(&args.source, &selection, &options).await;
+    };
+    let (source, selection) = bundle::of_lock(&lock, selection).map_err(|error| refusal(&error))?;
+    let channel = plinth_releasechannel::inspect(&source, &selection, &options).await.map_err(|error| refusal(&error))?;
+    let differences = plinth_releasechannel::difference(&lock, &channel.lock);
+    if differences.is_empty() {
+        return Ok(channel);
+    }
+    let lines: Vec<String> = differences.iter().map(|difference| format!("\n  {difference}")).collect();
+    Err(Failure::refused(format!("{source} is not what the lock {} says:{}", args.source.source, lines.concat())))
+}
+
+async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
+    let options = load::access(&args.access);
+    let target = RepositoryRef::parse(&args.registry).map_err(|error| refusal(&error))?;
+    let contents = open(&args.file, options.limits.clone()).await?;
+    let registries = Registries::new(&options).map_err(|error| refusal(&error))?;
+    let pushed = push(&contents, &target, &registries).await.map_err(|error| refusal(&error.into()))?;
+    out.talk(&format!(
+        "{} manifests put, {} blobs sent, {} there already, to {target}",
+        pushed.manifests, pushed.blobs, pushed.skipped
+    ));
+    Ok(Outcome::Done)
+}
+
+/// Everything of the lock is looked for, and read to its end.
+async fn verify(args: &BundleVerify, out: Out) -> Result<Outcome, Failure> {
+    let options = load::access(&args.access);
+    let lock = load::lock_file(&args.lock)?
+        .ok_or_else(|| Failure::refused(format!("--lock {}: that is no release lock", args.lock.display())))?;
+    let kept = platforms(&args.platform)?;
+    let place = if Path::new(&args.place).exists() {
+        RepositoryRef::Ctf(args.place.clone().into())
+    } else {
+        RepositoryRef::parse(&args.place).map_err(|error| refusal(&error))?
+    };
+    let missing = bundle::missing_at(&place, &lock, &kept, &options).await.map_err(|error| refusal(&error))?;
+    match args.output {
+        Output::Human => missing.iter().for_each(|what| out.data(&format!("missing  {what}"))),
+        Output::Json => out.data(&json!({"place": place.to_string(), "root": lock.root, "missing": missing}).to_string()),
+    }
+    if missing.is_empty() {
+        out.talk(&format!("{place} has everything of {} {}", lock.root.name, lock.root.version));
+        return Ok(Outcome::Done);
+    }
+    Err(Failure::refused(format!("{place} lacks {} of what {} {} names", missing.len(), lock.root.name, lock.root.version)))
+}
+
+async fn list(args: &BundleList, out: Out) -> Result<Outcome, Failure> {
+    let channel = load::inspected(&args.source, &Selection::default(), &load::options(&args.source)).await?;
+    load::tell_remarks(&channel, out);
+    let survey = bundle::survey(&channel, &platforms(&args.platform)?).await.map_err(|error| refusal(&error))?;
+    tell(&survey, args.output, out);
+    Ok(Outcome::Done)
+}
+
+fn tell(survey: &Survey, output: Output, out: Out) {
+    let known = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), size);
+    match output {
+        Output::Json => {
+            let document = json!({"bytes": survey.bytes, "unknown": survey.unknown, "items": survey.items});
+            out.data(&serde_json::to_string_pretty(&document).expect("strings and numbers have a JSON form"));
+        }
+        Output::Human => {
+            let rows: Vec<[String; 5]> = survey
+                .items
+                .iter()
+                .map(|item| {
+                    let component = format!("{}:{}", item.component, item.version);
+                    [component, item.resource.clone(), item.kind.clone(), known(item.bytes), item.from.clone()]
+                })
+                .collect();
+            table(["COMPONENT", "RESOURCE", "TYPE", "SIZE", "FROM"], &rows).iter().for_each(|line| out.data(line));
+            let unknown = if survey.unknown == 0 { String::new() } else { format!(", and {} of unknown size", survey.unknown) };
+            out.data(&format!("{} resources, {} without what they share{unknown}", survey.items.len(), size(survey.bytes)));
+        }
+    }
+}
+
+fn platforms(texts: &[String]) -> Result<Kept, Failure> {
+    Kept::parse(texts).map_err(|reason| Failure::new(Outcome::Usage, format!("--platform {reason}")))
+}
+
+/// Beside the archive, so that it is on the same disk.
+fn staging_of(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".parts");
+    file.with_file_name(name)
+}
+
+async fn open(file: &Path, limits: plinth_releasechannel::Limits) -> Result<Contents, Failure> {
+    let path = file.to_owned();
+    let opened = tokio::task::spawn_blocking(move || Contents::open(&path, &limits)).await;
+    opened
+        .map_err(|error| Failure::new(Outcome::Internal, format!("opening {} ended with {error}", file.display())))?
+        .map_err(|error| refusal(&error.into()))
+}

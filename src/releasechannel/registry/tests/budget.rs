@@ -1,0 +1,84 @@
+//! How many requests a channel costs, and that very large ones end soon.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::*;
+use crate::assembly::{Blobs, store};
+use crate::descriptor::Descriptor;
+use crate::repository::ComponentVersion;
+use crate::resolve::inspect;
+
+/// An umbrella over components, each referred to once.
+fn umbrella(references: usize, stored: usize) -> Contents {
+    let mut contents = Contents { place: "budget".to_owned(), ..Contents::default() };
+    let child = |n: usize| format!("acme.example/bench/child-{n}");
+    let reference = |n: usize| json!({"name": format!("child-{n}"), "componentName": child(n), "version": "1.0.0"});
+    let references: Vec<_> = (0..references).map(reference).collect();
+    add(&mut contents, "acme.example/bench/channel", "1.0.0", &references);
+    (0..stored).for_each(|n| add(&mut contents, &child(n), "1.0.0", &[]));
+    contents
+}
+
+fn add(contents: &mut Contents, name: &str, version: &str, references: &[serde_json::Value]) {
+    let document = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": name, "version": version,
+        "provider": "acme.example", "resources": [], "sources": [], "componentReferences": references}});
+    let bytes = serde_json::to_vec(&document).unwrap();
+    store(contents, &Descriptor::from_value(document).unwrap(), bytes, &Blobs::default());
+}
+
+fn source(stub: &Stub, component: &str) -> SourceRef {
+    SourceRef::parse(&format!("{}//{component}", stub.host)).unwrap()
+}
+
+/// Two requests a component version: the manifest and the descriptor. Never one twice.
+#[tokio::test]
+async fn show_04_budget() {
+    for references in [10, 50, 500] {
+        let stub = Stub::start(serving(umbrella(references, references))).await;
+        let started = Instant::now();
+        let found =
+            inspect(&source(&stub, "acme.example/bench/channel:1.0.0"), &Selection::default(), &plain(&stub.host)).await.unwrap();
+        let requests = stub.seen().len();
+        assert_eq!(found.lock.components.len(), references + 1);
+        assert_eq!(requests, 2 * (references + 1), "two a component version");
+        eprintln!("SHOW 04 budget {references} references: {requests} requests, {:?}", started.elapsed());
+    }
+}
+
+/// 10 000 tags in pages of 1000, foreign ones among them: one request a page, and two for the one that was chosen.
+#[tokio::test]
+async fn show_04_tags() {
+    const TAGS: usize = 10_000;
+    let mut contents = Contents::default();
+    add(&mut contents, "acme.example/many", "1.9998.0", &[]);
+    let others = serving(contents);
+    let stub = Stub::start(move |seen, count| {
+        let Some((_, query)) = seen.path.split_once("/tags/list?") else { return others(seen, count) };
+        let of = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key)).and_then(|text| text.parse::<usize>().ok());
+        let (from, size) = (of("last=").unwrap_or_default(), of("n=").unwrap_or(1000));
+        let to = (from + size).min(TAGS);
+        let name = |n: usize| if n % 2 == 1 { format!("\"sha256-{n:064x}.sig\"") } else { format!("\"1.{n}.0\"") };
+        let body = format!(r#"{{"tags": [{}]}}"#, (from..to).map(name).collect::<Vec<_>>().join(","));
+        let link = format!("</v2/component-descriptors/acme.example/many/tags/list?n={size}&last={to}>; rel=\"next\"");
+        http("200 OK", if to < TAGS { &[("link", &link)] } else { &[] }, body.as_bytes())
+    })
+    .await;
+    let started = Instant::now();
+    let found = inspect(&source(&stub, "acme.example/many:^1"), &Selection::default(), &plain(&stub.host)).await.unwrap();
+    assert_eq!(found.root, ComponentVersion::new("acme.example/many", "1.9998.0"));
+    assert_eq!(stub.seen().len(), TAGS / 1000 + 2);
+    eprintln!("SHOW 04 tags {TAGS} tags in {} requests, {:?}", stub.seen().len(), started.elapsed());
+}
+
+/// Refused by their number, before the first of them is asked for.
+#[tokio::test]
+async fn a_hundred_thousand_references_are_refused() {
+    let stub = Stub::start(serving(umbrella(100_000, 0))).await;
+    let found = inspect(&source(&stub, "acme.example/bench/channel:1.0.0"), &Selection::default(), &plain(&stub.host)).await;
+    let error = found.unwrap_err();
+    assert!(matches!(&error, ResolveError::Limit { what, .. } if what.contains("references")), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(stub.seen().len(), 2);
+}

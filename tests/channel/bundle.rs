@@ -1,0 +1,150 @@
+//! `bundle create`, `ls`, `push` and `verify`, from archives of both tools to a real registry.
+
+use plinth_support::{Ctf, Registry};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{CHANNEL, archive, plinth};
+
+struct Site {
+    folder: TempDir,
+    registry: Registry,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap(), registry: Registry::start().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// The lock of the source in a file.
+    fn lock(&self, source: &str) -> String {
+        let path = self.path("lock.json");
+        plinth(&["channel", "lock", source, "-f", &path]).with_code(0);
+        path
+    }
+}
+
+#[test]
+fn show_04_bundle_verbs() {
+    let site = Site::new();
+    let host = site.registry.host();
+    for name in ["v1-byval", "v2-byval"] {
+        let source = archive(&format!("ctf/{name}"), CHANNEL);
+        let (file, lock) = (site.path(&format!("{name}.tgz")), site.lock(&source));
+        let created = plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
+        assert!(created.text().contains("RESOURCE") && created.text().contains("gateway"), "{}", created.text());
+        assert!(!std::path::Path::new(&format!("{file}.parts")).exists(), "what was fetched is left over");
+
+        let listed = plinth(&["bundle", "ls", &file, "-o", "json"]).with_code(0).json();
+        assert!(listed["items"].as_array().unwrap().len() > 15 && listed["bytes"].as_u64().unwrap() > 5000, "{listed}");
+        plinth(&["bundle", "verify", &file, "--lock", &lock]).with_code(0);
+
+        // The same lock gives the same bytes, from the lock too.
+        for (source, again) in [(&source, "again.tgz"), (&lock, "from-lock.tgz")] {
+            plinth(&["bundle", "create", source, "-f", &site.path(again)]).with_code(0);
+            let same = std::fs::read(&file).unwrap() == std::fs::read(site.path(again)).unwrap();
+            assert!(same, "{name}: {again} has other bytes");
+        }
+
+        let target = format!("{host}/{name}");
+        plinth(&["bundle", "verify", &target, "--lock", &lock, "--plain-http", &host]).with_code(4);
+        plinth(&["bundle", "push", &file, &target, "--plain-http", &host]).with_code(0);
+        plinth(&["bundle", "verify", &target, "--lock", &lock, "--plain-http", &host]).with_code(0);
+        let second = plinth(&["bundle", "push", &file, &target, "--plain-http", &host]).with_code(0);
+        assert!(second.stderr.contains(" 0 blobs sent"), "{}", second.stderr);
+        eprintln!(
+            "SHOW 04 bundle-verbs {name}: created, listed, pushed, complete in archive and mirror, the same bytes three times"
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_exactly() {
+    let site = Site::new();
+    let source = archive("ctf/v2-byval", CHANNEL);
+    let (folder, lock) = (site.path("bundle"), site.lock(&source));
+    plinth(&["bundle", "create", &source, "-f", &folder]).with_code(0);
+    let ctf = Ctf::open(folder.as_ref());
+    let index: Value = serde_json::from_slice(&std::fs::read(format!("{folder}/artifact-index.json")).unwrap()).unwrap();
+    let image = index["artifacts"].as_array().unwrap().iter().find(|entry| entry["repository"] == "upstream/gateway").unwrap();
+    let manifest = image["digest"].as_str().unwrap().replace(':', ".");
+    let document: Value = serde_json::from_slice(&std::fs::read(ctf.folder().join("blobs").join(manifest)).unwrap()).unwrap();
+    let layer = document["layers"][0]["digest"].as_str().unwrap();
+    std::fs::remove_file(ctf.folder().join("blobs").join(layer.replace(':', "."))).unwrap();
+    let missing = plinth(&["bundle", "verify", &folder, "--lock", &lock, "-o", "json"]).with_code(4);
+    let list = missing.json()["missing"].as_array().unwrap().clone();
+    assert!(!list.is_empty() && list.iter().all(|line| line.as_str().unwrap().contains(layer)), "{list:?}");
+    assert!(list[0].as_str().unwrap().contains("acme.example/services/gateway"), "{list:?}");
+
+    // A whole component version, and what is only referred to.
+    let by_reference = crate::corpus().join("ctf/v1-byref").display().to_string();
+    let referred = plinth(&["bundle", "verify", &by_reference, "--lock", &lock]).with_code(4).text();
+    assert!(referred.lines().any(|line| line.contains("only referred to") && line.contains("upstream/gateway")), "{referred}");
+    let mut grown: Value = serde_json::from_slice(&std::fs::read(&lock).unwrap()).unwrap();
+    grown["components"].as_array_mut().unwrap().push(json!({
+        "name": "acme.example/services/late", "version": "9.9.9", "repository": 0, "digest": "sha256:00"}));
+    std::fs::write(&lock, grown.to_string()).unwrap();
+    let late = plinth(&["bundle", "verify", &folder, "--lock", &lock]).with_code(4).text();
+    assert!(late.contains("missing  component acme.example/services/late:9.9.9"), "{late}");
+    plinth(&["bundle", "verify", &folder, "--lock", &folder]).with_code(4);
+}
+
+#[test]
+fn a_broken_run_goes_on() {
+    let site = Site::new();
+    let source = archive("ctf/v1-byval", CHANNEL);
+    let file = site.path("bundle.tar");
+    plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
+    let whole = std::fs::read(&file).unwrap();
+    // A second run finds what the first had fetched, some of it damaged, and makes the same archive of it.
+    std::fs::remove_file(&file).unwrap();
+    let staging = format!("{file}.parts");
+    std::fs::create_dir(&staging).unwrap();
+    let mut archive = tar_entries(&whole);
+    archive.truncate(10);
+    for (at, (name, bytes)) in archive.iter().enumerate() {
+        std::fs::write(format!("{staging}/{name}"), if at == 0 { b"damaged".as_slice() } else { bytes }).unwrap();
+    }
+    plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
+    assert!(std::fs::read(&file).unwrap() == whole);
+}
+
+/// Names and bytes of the blobs in a tar that we wrote.
+fn tar_entries(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at + 512 <= bytes.len() && bytes[at] != 0 {
+        let text = |from: usize, length: usize| {
+            let field = &bytes[at + from..at + from + length];
+            String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap()).into_owned()
+        };
+        let size = usize::from_str_radix(text(124, 12).trim(), 8).unwrap();
+        if let Some(name) = text(0, 100).strip_prefix("blobs/").filter(|name| !name.is_empty()) {
+            found.push((name.to_owned(), bytes[at + 512..at + 512 + size].to_vec()));
+        }
+        at += 512 + size.div_ceil(512) * 512;
+    }
+    found
+}
+
+#[test]
+fn one_platform_of_an_image() {
+    let site = Site::new();
+    let source = archive("ctf/v2-byval", CHANNEL);
+    let lock = site.lock(&source);
+    let (all, one) = (site.path("all.tar"), site.path("one.tar"));
+    plinth(&["bundle", "create", &source, "-f", &all]).with_code(0);
+    plinth(&["bundle", "create", &source, "-f", &one, "--platform", "linux/amd64"]).with_code(0);
+    let size = |path: &str| std::fs::metadata(path).unwrap().len();
+    assert!(size(&one) < size(&all), "{} {}", size(&one), size(&all));
+    plinth(&["bundle", "verify", &one, "--lock", &lock, "--platform", "linux/amd64"]).with_code(0);
+    let missing = plinth(&["bundle", "verify", &one, "--lock", &lock]).with_code(4).text();
+    assert!(missing.lines().all(|line| line.contains("for linux/arm64")), "{missing}");
+    let host = site.registry.host();
+    let refused = plinth(&["bundle", "push", &one, &host, "--plain-http", &host]).with_code(4);
+    assert!(refused.stderr.contains("leaves") && refused.stderr.contains("linux/amd64"), "{}", refused.stderr);
+    plinth(&["bundle", "create", &source, "-f", &one, "--platform", "amd64"]).with_code(64);
+}
