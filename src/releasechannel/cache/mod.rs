@@ -11,7 +11,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 pub(crate) use store::CachedStore;
 
@@ -62,7 +61,7 @@ impl ContentCache {
         match entry::hash(&file, digest) {
             Ok((found, size)) if found == *digest => {
                 // What was used last goes last. A file of somebody else's is used all the same.
-                let _ = file.set_modified(SystemTime::now());
+                let _ = file.set_modified(jiff::Timestamp::now().into());
                 Some((file, size))
             }
             other => {

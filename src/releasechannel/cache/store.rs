@@ -143,18 +143,14 @@ impl CachedStore {
         let size = stream.size();
         let start = (stream, Some(writer), Arc::clone(&self.cache));
         let chunks = futures::stream::try_unfold(start, |(mut stream, mut writer, cache)| async move {
-            match stream.next().await? {
-                Some(chunk) => {
-                    writer = writer.and_then(|mut writer| writer.write(&chunk).is_ok().then_some(writer));
-                    Ok::<_, RepositoryError>(Some((chunk, (stream, writer, cache))))
-                }
-                None => {
-                    if let Some(Ok(written)) = writer.map(Writer::commit) {
-                        cache.wrote(written);
-                    }
-                    Ok(None)
-                }
+            if let Some(chunk) = stream.next().await? {
+                writer = writer.and_then(|mut writer| writer.write(&chunk).is_ok().then_some(writer));
+                return Ok::<_, RepositoryError>(Some((chunk, (stream, writer, cache))));
             }
+            if let Some(Ok(written)) = writer.map(Writer::commit) {
+                cache.wrote(written);
+            }
+            Ok(None)
         });
         BlobStream::checked(what, size, chunks.boxed(), digest, self.limits.blob_bytes)
     }

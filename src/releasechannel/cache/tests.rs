@@ -50,7 +50,8 @@ fn what_was_used_longest_ago_goes_first_and_large_entries_are_not_kept() {
     let digests: Vec<Digest> = (0..9).map(|n| put(&cache, &entry(n))).collect();
     for (age, digest) in digests.iter().enumerate() {
         let file = File::options().write(true).open(cache.path(digest)).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(1000 - age as u64)).unwrap();
+        let then = jiff::Timestamp::now() - Duration::from_secs(1000 - age as u64);
+        file.set_modified(then.into()).unwrap();
     }
     cache.find(&digests[0]).unwrap();
     for n in 9..12 {

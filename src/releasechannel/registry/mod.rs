@@ -29,12 +29,15 @@ pub(crate) use web::Web;
 #[derive(Debug)]
 pub struct Registries {
     shared: Arc<Shared>,
-    hosts: Mutex<BTreeMap<String, (Arc<Registry>, Arc<dyn ArtifactStore>)>>,
+    hosts: Mutex<BTreeMap<String, Both>>,
     cache: Option<Arc<ContentCache>>,
     /// Whether what a tag leads to is asked for only once.
     remembers: bool,
     remarks: Vec<String>,
 }
+
+/// A registry for those who write, and with the cache before it for those who read.
+type Both = (Arc<Registry>, Arc<dyn ArtifactStore>);
 
 /// What all registries use.
 #[derive(Debug)]
@@ -104,7 +107,7 @@ impl Registries {
         Ok(self.both(host, plain_http)?.0)
     }
 
-    fn both(&self, host: &str, plain_http: bool) -> Result<(Arc<Registry>, Arc<dyn ArtifactStore>), RepositoryError> {
+    fn both(&self, host: &str, plain_http: bool) -> Result<Both, RepositoryError> {
         let options = &self.shared.options;
         if let Some(mirror) = &options.mirror
             && parts_of(mirror).1 != host
