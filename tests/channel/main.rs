@@ -1,6 +1,6 @@
 //! Release channels and the air gap, with the real `plinth` on archives of both OCM tools and on a real registry.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "test code: a panic is a failed test, and figures are printed")]
+#![expect(clippy::unwrap_used, reason = "test code: a panic is a failed test")]
 
 mod bundle;
 mod cache;

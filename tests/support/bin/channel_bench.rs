@@ -184,7 +184,7 @@ fn write_image(folder: &Path, n: usize) -> Answer<()> {
     const LAYER: u64 = 256 << 10;
     let blobs = folder.join("blobs/sha256");
     fs::create_dir_all(&blobs)?;
-    let mut put = |bytes: &[u8], kind: &str| -> Answer<serde_json::Value> {
+    let put = |bytes: &[u8], kind: &str| -> Answer<serde_json::Value> {
         let hex = Sha256::digest(bytes).iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         fs::write(blobs.join(&hex), bytes)?;
         Ok(json!({"mediaType": kind, "digest": format!("sha256:{hex}"), "size": bytes.len()}))

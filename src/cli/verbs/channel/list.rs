@@ -33,7 +33,8 @@ pub(super) async fn run(args: &ChannelList, out: Out) -> Result<Outcome, Failure
     found.sort_by(|a, b| (&a.name, &a.component.name).cmp(&(&b.name, &b.component.name)).then_with(|| newest_first(a, b)));
     match args.output {
         Output::Human => {
-            table(HEADER, &found.iter().map(|artifact| row(artifact)).collect::<Vec<_>>()).iter().for_each(|line| out.data(line))
+            let rows: Vec<[String; 6]> = found.iter().map(|artifact| row(artifact)).collect();
+            table(HEADER, &rows).iter().for_each(|line| out.data(line));
         }
         Output::Json => {
             let list: Vec<Value> = found.iter().map(|artifact| document(artifact)).collect();

@@ -62,7 +62,8 @@ async fn show_04_tags() {
         let name = |n: usize| if n % 2 == 1 { format!("\"sha256-{n:064x}.sig\"") } else { format!("\"1.{n}.0\"") };
         let body = format!(r#"{{"tags": [{}]}}"#, (from..to).map(name).collect::<Vec<_>>().join(","));
         let link = format!("</v2/component-descriptors/acme.example/many/tags/list?n={size}&last={to}>; rel=\"next\"");
-        http("200 OK", if to < TAGS { &[("link", &link)] } else { &[] }, body.as_bytes())
+        let headers: &[(&str, &str)] = if to < TAGS { &[("link", &link)] } else { &[] };
+        http("200 OK", headers, body.as_bytes())
     })
     .await;
     let started = Instant::now();
