@@ -8,8 +8,8 @@ use std::{
 use plinth_api::{Scenario, lock::ReleaseLock};
 use plinth_bootstrap::{Choice, Settings};
 use plinth_releasechannel::{
-    CacheFolder, Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, inspect, localization::Localization,
-    resolve,
+    CacheFolder, Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, inspect,
+    localization::Localization, resolve,
 };
 use plinth_run::Outcome;
 use serde_json::{Map, Value};

@@ -76,7 +76,9 @@ pub async fn find_descriptor(source: &SourceRef, options: &Options) -> Result<Ar
     let options = &asked_for(source, options)?;
     let registries = Registries::for_run(options)?;
     let opened = open(source, &registries, options).await?;
-    let root = find_root(&opened).await?;
+    let resolvers = if options.mirror_only { &[][..] } else { &registries.configuration().resolvers };
+    let fallbacks = Fallbacks::new(resolvers);
+    let root = find_root(&opened, &fallbacks, &|reference| crate::open::repository(reference, &registries, options)).await?;
     let mut missing = None;
     for repository in &opened.repositories {
         match repository.descriptor(&root).await {

@@ -50,6 +50,15 @@ fn two_processes_share_it_and_what_is_damaged_is_said() {
     assert_eq!(mended.stdout, outputs[0].stdout);
     assert!(!finished(lock()).with_code(0).stderr.contains("damaged"));
 
+    // What the cache has says nothing of what a mirror has.
+    let lock_file = folder.path().join("lock.json").display().to_string();
+    std::fs::write(&lock_file, &mended.stdout).unwrap();
+    let second = Registry::start().unwrap();
+    let other = second.host();
+    let mut elsewhere = command(folder.path(), &["bundle", "verify", &other, "--lock", &lock_file, "--plain-http", &other]);
+    elsewhere.env("PLINTH_CACHE", folder.path().join("cache"));
+    assert!(finished(elsewhere).with_code(4).text().lines().count() >= 6);
+
     // Bounded, and left alone when asked to.
     let mut small = lock();
     let bytes: u64 = entries.iter().map(|(_, size)| size).sum();

@@ -42,7 +42,7 @@ impl Parcel {
 
         let folder = TempDir::with_prefix("plinth-parcel-").unwrap();
         let found = look(&distribution.source(), &options).await;
-        let bundle = bundle::create(&found, &folder.path().join("blobs")).await.unwrap();
+        let bundle = bundle::create(&found, &folder.path().join("blobs"), &bundle::Kept::default()).await.unwrap();
         let archive = folder.path().join("bundle.tgz");
         bundle.contents.write(&archive, Format::Tgz).unwrap();
         Self { archive: archive.display().to_string(), _folder: folder, distribution }

@@ -22,15 +22,39 @@ use crate::source::{RepositoryRef, SourceRef};
 ///
 /// Descriptors are compared by what is in them: a bundle rewrites their access, so that their bytes differ.
 pub async fn missing(channel: &Channel, lock: &ReleaseLock) -> Result<Vec<String>, ResolveError> {
-    let mut search = Search { fetcher: &channel.fetcher, kept: &Kept::default(), leads_out: true, missing: Vec::new() };
+    let (fetcher, options) = asking_again(channel.fetcher.registries.options())?;
+    let sources =
+        channel.closure.repositories.iter().map(|source| again(source, &fetcher, &options)).collect::<Result<Vec<_>, _>>()?;
+    let mut search = Search { fetcher: &fetcher, kept: &Kept::default(), leads_out: true, missing: Vec::new() };
     for component in &lock.components {
         let at = ComponentVersion::new(&component.name, &component.version);
         match channel.closure.nodes.get(&at) {
-            Some(node) => search.component(node, &component.resources).await?,
+            Some(node) => {
+                let node = Node { source: Arc::clone(&sources[node.repository]), ..node.clone() };
+                search.component(&node, &component.resources).await?;
+            }
             None => search.missing.push(format!("component {at}")),
         }
     }
     Ok(search.missing)
+}
+
+/// A fetcher that asks registries themselves: what a cache has says nothing of what is there.
+fn asking_again(options: &Options) -> Result<(Fetcher, Options), ResolveError> {
+    let options = Options { cache: None, ..options.clone() };
+    Ok((Fetcher { registries: Registries::new(&options)?, limits: options.limits.clone() }, options))
+}
+
+/// The same repository without what is remembered of it. An archive is its own memory.
+fn again(
+    source: &Arc<dyn ComponentRepository>,
+    fetcher: &Fetcher,
+    options: &Options,
+) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
+    match RepositoryRef::from_value(&source.specification())? {
+        RepositoryRef::Ctf(_) => Ok(Arc::clone(source)),
+        registry @ RepositoryRef::Oci { .. } => crate::open::repository(&registry, &fetcher.registries, options),
+    }
 }
 
 /// The same for a place that may lack anything, so that it cannot be resolved: every component version of the lock is looked for by
@@ -45,7 +69,7 @@ pub async fn missing_at(
     if matches!(place, RepositoryRef::Oci { .. }) && options.mirror.is_none() {
         options.mirror = Some(place.to_string());
     }
-    let fetcher = Fetcher { registries: Registries::for_run(&options)?, limits: options.limits.clone() };
+    let (fetcher, options) = asking_again(&options)?;
     let repository = opened(place, &fetcher, &options).await?;
     let mut search =
         Search { fetcher: &fetcher, kept, leads_out: matches!(place, RepositoryRef::Oci { .. }), missing: Vec::new() };

@@ -21,7 +21,8 @@ impl Channel {
         };
         let original = crate::bundle::original_lock(self).await?;
         let mut map = Localization::new(&self.lock, original.as_ref(), mirror);
-        let store = self.fetcher.registries.of_host(host, *plain_http)?;
+        // The registry itself: what a cache has says nothing of what is there.
+        let store = self.fetcher.registries.registry(host, *plain_http)?;
         let looks = map.images.iter().map(|image| look(store.as_ref(), image)).collect::<Vec<_>>();
         let found: Vec<_> = stream::iter(looks).buffered(self.fetcher.limits.parallel.max(1)).collect().await;
         for (image, found) in map.images.iter_mut().zip(found) {

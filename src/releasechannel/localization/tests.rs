@@ -296,7 +296,7 @@ async fn show_04_localization() {
     };
     let bundled = |channel: crate::Channel, to: String, options: crate::Options| async move {
         let folder = tempfile::tempdir().unwrap();
-        let bundle = crate::bundle::create(&channel, folder.path()).await.unwrap();
+        let bundle = crate::bundle::create(&channel, folder.path(), &crate::bundle::Kept::default()).await.unwrap();
         push(&bundle.contents, &RepositoryRef::parse(&to).unwrap(), &Registries::new(&options).unwrap()).await.unwrap();
     };
     push(&corpus, &RepositoryRef::parse(&format!("{}/packed", origin.host)).unwrap(), &registries).await.unwrap();

@@ -73,6 +73,11 @@ impl Registries {
         self.remarks.iter().cloned().chain(found).collect()
     }
 
+    /// What they were made with.
+    pub(crate) fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
     /// What the configuration files say.
     pub(crate) fn configuration(&self) -> &Configuration {
         &self.shared.configuration

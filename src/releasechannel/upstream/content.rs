@@ -23,7 +23,7 @@ use crate::testing::{RealRegistry, offline};
 /// Bundles a channel, and what the bundle holds when it is read again.
 async fn bundled(channel: &Channel) -> (tempfile::TempDir, Contents, Channel) {
     let folder = tempfile::tempdir().unwrap();
-    let bundle = bundle::create(channel, &folder.path().join("blobs")).await.unwrap();
+    let bundle = bundle::create(channel, &folder.path().join("blobs"), &bundle::Kept::default()).await.unwrap();
     let path = folder.path().join("bundle.tgz");
     bundle.contents.write(&path, crate::Format::Tgz).unwrap();
     let again = super::channel(&format!("{}//{}", path.display(), channel.root), &offline()).await.unwrap();
@@ -214,7 +214,11 @@ impl Keys {
     }
 
     fn options(&self) -> Options {
-        Options { keys: [("acme-sig".to_owned(), self.0.path().join("key.pub"))].into(), verify: Verify::Required, ..offline() }
+        Options {
+            keys: [("acme-sig".to_owned(), self.0.path().join("key.pub"))].into(),
+            verify: Some(Verify::Required),
+            ..offline()
+        }
     }
 
     fn signed(&self, mut document: Value) -> Value {

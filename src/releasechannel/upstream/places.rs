@@ -63,7 +63,7 @@ pub(super) async fn repository_contexts() {
         assert_eq!(found.lock.repositories.len(), 1);
         assert_eq!(found.lock.repositories[0]["type"], "CommonTransportFormat");
         let folder = tempfile::tempdir().unwrap();
-        bundle::create(&found, folder.path()).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        bundle::create(&found, folder.path(), &bundle::Kept::default()).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
