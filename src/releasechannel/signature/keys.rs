@@ -50,9 +50,6 @@ impl KeyRing {
         for path in &options.ca_files {
             ring.authorities.push(key_in_file(path)?);
         }
-        for text in &options.ca_pem {
-            ring.authorities.push(key_in_text(text, "of the given certificate authority")?);
-        }
         Ok(ring)
     }
 
