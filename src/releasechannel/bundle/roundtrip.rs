@@ -45,7 +45,7 @@ impl Place {
     fn proving(&self, mirror: Option<&str>) -> Options {
         let keys = [("acme-sig".to_owned(), data().join("ocm/keys/acme.pub"))].into();
         let mirror = mirror.map(|path| format!("{}/{path}", self.registry.host));
-        Options { keys, verify: Verify::Required, mirror_only: mirror.is_some(), mirror, ..self.options.clone() }
+        Options { keys, verify: Some(Verify::Required), mirror_only: mirror.is_some(), mirror, ..self.options.clone() }
     }
 }
 
@@ -65,7 +65,7 @@ async fn show_04_roundtrip() {
     let staging = tempfile::tempdir().unwrap();
     let by_value = format!("ctf::{}//{CHANNEL}", data().join("ocm/ctf/v1-byval").display());
     let images = inspect(&SourceRef::parse(&by_value).unwrap(), &Selection::default(), &offline()).await.unwrap();
-    let images = create(&images, staging.path()).await.unwrap();
+    let images = create(&images, staging.path(), &Kept::default()).await.unwrap();
     let mut hops = 0;
     for (number, vector) in
         ["v1-pkcs1-sha256", "v2-pkcs1-sha256", "v3-pkcs1-sha512", "v3-pss-sha256", "v4alpha1-pkcs1-sha256"].iter().enumerate()
@@ -78,7 +78,9 @@ async fn show_04_roundtrip() {
 
         let origin = proven("nowhere.invalid/x", &from.proving(Some(&path))).await;
         let folder = tempfile::tempdir().unwrap();
-        let bundle = create(&origin, &folder.path().join("blobs")).await.unwrap_or_else(|error| panic!("{vector}: {error}"));
+        let bundle = create(&origin, &folder.path().join("blobs"), &Kept::default())
+            .await
+            .unwrap_or_else(|error| panic!("{vector}: {error}"));
         let archive = folder.path().join("bundle.tgz");
         bundle.contents.write(&archive, crate::Format::Tgz).unwrap();
         let carried = proven(&archive.display().to_string(), &to.proving(None)).await;
@@ -127,7 +129,7 @@ async fn archives_are_written_for_both_tools() {
         let source = format!("ctf::{}//{component}", data().join("ocm/ctf").join(name).display());
         let channel = inspect(&SourceRef::parse(&source).unwrap(), &Selection::default(), &offline()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let bundle = create(&channel, &folder.path().join("blobs")).await.unwrap();
+        let bundle = create(&channel, &folder.path().join("blobs"), &Kept::default()).await.unwrap();
         let path = folder.path().join("bundle.tar");
         bundle.contents.write(&path, crate::Format::Tar).unwrap();
         let mut archive = tar::Archive::new(std::fs::File::open(&path).unwrap());

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::*;
+use crate::testing::Seen;
 
 /// A name that no server has: only a proxy can answer for it.
 const HOST: &str = "registry.invalid";

@@ -128,7 +128,7 @@ async fn an_umbrella_may_have_resources_of_its_own() {
     );
     assert_eq!(&channel.fetch(&channel.root, "notes").await.unwrap()[..], b"read me");
     let blobs = tempfile::tempdir().unwrap();
-    assert_eq!(crate::bundle::create(&channel, blobs.path()).await.unwrap().resources, 1);
+    assert_eq!(crate::bundle::create(&channel, blobs.path(), &crate::bundle::Kept::default()).await.unwrap().resources, 1);
     let plain = from(&ctf("v1"), "acme.example/releasechannel/stable").await.unwrap();
     assert_eq!(plain.remarks, [""; 0]);
 }
