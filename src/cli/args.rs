@@ -124,7 +124,7 @@ pub struct SourceArgs {
 }
 
 /// How repositories are reached, and what is trusted there.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct AccessArgs {
     /// OCM configuration with credentials
     #[arg(long, value_name = "FILE")]

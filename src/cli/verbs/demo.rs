@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::up::{self, Loaded, View};
 use crate::{
-    args::{Demo, Global, RunOutput, SelectionArgs, SourceArgs},
+    args::{AccessArgs, Demo, Global, RunOutput, SelectionArgs, SourceArgs},
     exit::Failure,
     out::Out,
     present::Teller,
@@ -62,14 +62,8 @@ pub(crate) async fn run(global: &Global, args: &Demo, out: Out) -> Result<Outcom
 /// The sample as a SOURCE in a folder, chosen and with its settings.
 async fn load_sample(folder: &Path, out: Out) -> Result<(Loaded, SourceArgs), Failure> {
     sample::unpack(folder).map_err(|error| broken("unpack the sample", &error))?;
-    let source = SourceArgs {
-        source: folder.display().to_string(),
-        ocm_config: None,
-        plain_http: Vec::new(),
-        ca: Vec::new(),
-        mirror: None,
-    };
-    let selection = SelectionArgs { distribution: None, select: Vec::new(), namespace: None, values: None };
+    let source = SourceArgs { source: folder.display().to_string(), access: AccessArgs::default() };
+    let selection = SelectionArgs { distribution: None, select: Vec::new(), namespace: None, values: None, verify: None };
     let mut loaded = up::load(&source, &selection, out).await?;
     sample::NAME.clone_into(&mut loaded.settings.source);
     Ok((loaded, source))

@@ -21,7 +21,7 @@ use crate::{
 pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcome, Failure> {
     let (host, _) = connect(global).await?;
     let keys = wire::keys(&host, &args.source.source).await?;
-    let mut loaded = up::load(&args.source, &args.selection, keys, out).await?;
+    let mut loaded = up::load_with(&args.source, &args.selection, keys, out).await?;
     loaded.settings.timeout = args.timeout;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
     let delivery = loaded.delivery(&args.source);

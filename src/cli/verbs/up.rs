@@ -48,8 +48,13 @@ impl Loaded {
     }
 }
 
-/// Resolves SOURCE and chooses the distribution; reads only. `keys` are those that the cluster has for signatures.
-pub(crate) async fn load(
+/// Resolves SOURCE and chooses the distribution; reads only.
+pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Out) -> Result<Loaded, Failure> {
+    load_with(source, selection, BTreeMap::new(), out).await
+}
+
+/// The same with the keys that the cluster has for signatures.
+pub(crate) async fn load_with(
     source: &SourceArgs,
     selection: &SelectionArgs,
     keys: BTreeMap<String, String>,
@@ -84,7 +89,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     }
     let (host, server) = connect(global).await?;
     let keys = wire::keys(&host, &args.source.source).await?;
-    let mut loaded = load(&args.source, &args.selection, keys, out).await?;
+    let mut loaded = load_with(&args.source, &args.selection, keys, out).await?;
     loaded.settings.timeout = args.timeout;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     if args.apply {
