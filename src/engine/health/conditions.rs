@@ -36,6 +36,8 @@ pub(super) fn judge(object: &Object) -> Option<Verdict> {
     }
     match seen.status {
         "True" => Some(seen.verdict(Health::Current, kind)),
+        // A kind that is not served yet is a state of the plan, not an error.
+        _ if seen.reason == "Deferred" => Some(seen.verdict(Health::Waiting, kind)),
         _ => Some(seen.verdict(Health::InProgress, &format!("Not{kind}"))),
     }
 }

@@ -1,10 +1,11 @@
 //! How one object is, judged from the object alone.
 
+use jiff::Timestamp;
 use plinth_api::Object;
 use serde_json::Value;
 
 use super::{
-    conditions, kinds,
+    conditions, kcp, kinds,
     verdict::{Health, Verdict},
 };
 
@@ -14,6 +15,16 @@ pub fn judge(object: &Object) -> Verdict {
     let observed = object.at(&["status", "observedGeneration"]).and_then(Value::as_i64);
     let verdict = deleted(object).or_else(|| stale(object, observed)).unwrap_or_else(|| settled(object));
     Verdict { observed_generation: verdict.observed_generation.or(observed), ..verdict }
+}
+
+/// The same at a time: some records say only by their age that something is wrong.
+pub fn judge_at(object: &Object, now: Timestamp) -> Verdict {
+    deleted(object).or_else(|| kcp::judge_record(object, now)).unwrap_or_else(|| judge(object))
+}
+
+/// The same for an object that is known to be an instance: one that no controller has touched is not as well as it looks.
+pub fn judge_instance(object: &Object, now: Timestamp) -> Verdict {
+    deleted(object).or_else(|| kcp::untouched(object)).unwrap_or_else(|| judge_at(object, now))
 }
 
 fn deleted(object: &Object) -> Option<Verdict> {
@@ -34,13 +45,17 @@ fn stale(object: &Object, observed: Option<i64>) -> Option<Verdict> {
 }
 
 fn settled(object: &Object) -> Verdict {
-    kinds::judge(object).or_else(|| conditions::judge(object)).or_else(|| phase(object)).unwrap_or_else(|| {
-        let expects_status = object.0.contains_key("spec") && object.0.contains_key("status");
-        if expects_status {
-            return Verdict::new(Health::Unknown, "NoConditions", "its status says neither Ready nor a phase");
-        }
-        Verdict::new(Health::Current, "Exists", "")
-    })
+    kcp::judge(object)
+        .or_else(|| kinds::judge(object))
+        .or_else(|| conditions::judge(object))
+        .or_else(|| phase(object))
+        .unwrap_or_else(|| {
+            let expects_status = object.0.contains_key("spec") && object.0.contains_key("status");
+            if expects_status {
+                return Verdict::new(Health::Unknown, "NoConditions", "its status says neither Ready nor a phase");
+            }
+            Verdict::new(Health::Current, "Exists", "")
+        })
 }
 
 /// Controllers without conditions say a phase.

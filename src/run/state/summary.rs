@@ -1,6 +1,7 @@
 //! Counts and waits, read off a state. Every presenter takes them from here, so that they agree.
 
 use jiff::{SignedDuration, Timestamp};
+use plinth_engine::health::{Advice, advice_on};
 use serde::{Deserialize, Serialize};
 
 use super::{RunState, SubjectState};
@@ -115,6 +116,18 @@ impl SubjectState {
             message: self.why(),
             for_ms: duration::millis(now.duration_since(self.since)),
         })
+    }
+
+    /// What the catalogue knows about the root cause, else about the object itself; nothing where it is ready.
+    pub fn advice(&self) -> Option<&'static Advice> {
+        if self.health == Some(Health::Current) {
+            return None;
+        }
+        let of_causes = self.causes.iter().rev().find_map(|cause| {
+            let gvk = &cause.subject.as_ref()?.key.gvk;
+            advice_on(gvk, &cause.reason, &cause.message)
+        });
+        of_causes.or_else(|| advice_on(&self.subject.key.gvk, &self.reason, &self.message))
     }
 
     /// Reason and message in one; the root cause where there is a chain.
