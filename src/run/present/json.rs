@@ -6,3 +6,6 @@ use crate::{event::Event, journal, ports::JournalError};
 pub fn line(event: &Event) -> Result<String, JournalError> {
     journal::encode(event)
 }
+
+#[cfg(test)]
+mod tests;
