@@ -58,6 +58,10 @@ pub fn run(
             match effect {
                 Effect::Quit => return Ok(model),
                 Effect::Copy(text) => terminal::copy(&text)?,
+                Effect::Suspend => {
+                    guard = guard.suspend()?;
+                    drawn_at = None;
+                }
                 effect => perform(effect),
             }
         }

@@ -17,6 +17,8 @@ pub enum Effect {
     Refresh,
     /// This text goes to the clipboard.
     Copy(String),
+    /// The process stops until its shell continues it.
+    Suspend,
     /// The terminal closes.
     Quit,
 }

@@ -10,6 +10,7 @@ pub mod effect;
 pub mod log;
 pub mod message;
 pub mod model;
+pub mod picture;
 pub mod rows;
 pub mod terminal;
 pub mod theme;

@@ -25,6 +25,8 @@ pub struct Model {
     pub history: History,
     /// What the person looks at.
     pub ui: Ui,
+    /// The planes that the run has objects on, as of the last rebuild: a frame must not look at every object.
+    pub planes: BTreeSet<String>,
     /// Rows of the current view; rebuilt by `update` before anything looks at them.
     pub rows: Vec<Row>,
     /// Something changed that the rows are made of.
@@ -178,7 +180,15 @@ impl Model {
             now,
             theme,
         };
-        Self { run: RunState::default(), log: Log::default(), history: History::default(), ui, rows: Vec::new(), stale: false }
+        Self {
+            run: RunState::default(),
+            log: Log::default(),
+            history: History::default(),
+            ui,
+            planes: BTreeSet::new(),
+            rows: Vec::new(),
+            stale: false,
+        }
     }
 
     /// A terminal that only looks, at the tree first.
@@ -208,14 +218,11 @@ impl Model {
         self.rows.get(self.ui.cursor)
     }
 
-    /// The planes that the run has objects on.
-    pub fn planes(&self) -> BTreeSet<&str> {
-        self.run.subjects.keys().map(|key| key.cluster.0.as_str()).collect()
-    }
-
     /// Rebuilds the rows and keeps the selection on the same thing where it is still there.
     pub fn rebuild(&mut self) {
         self.stale = false;
+        let planes: BTreeSet<&str> = self.run.subjects.keys().map(|key| key.cluster.0.as_str()).collect();
+        self.planes = planes.into_iter().map(str::to_owned).collect();
         let at_end = self.ui.cursor + 1 >= self.rows.len();
         let selected = self.selected().cloned();
         self.ui.folds.flat = !self.ui.filter.is_empty();

@@ -22,6 +22,15 @@ impl Guard {
     pub fn open() -> io::Result<Self> {
         Ok(Self { screen: ratatui::try_init()? })
     }
+
+    /// Gives the terminal back, stops the process as ctrl-z does elsewhere, and takes the terminal again once it is continued.
+    pub fn suspend(self) -> io::Result<Self> {
+        drop(self);
+        signal_hook::low_level::raise(signal_hook::consts::SIGTSTP)?;
+        let mut guard = Self::open()?;
+        guard.screen.clear()?;
+        Ok(guard)
+    }
 }
 
 impl Drop for Guard {

@@ -18,6 +18,7 @@ pub fn chain(known: &SubjectState) -> Vec<String> {
         let subject = cause.subject.as_ref().map(|subject| format!("{subject} ")).unwrap_or_default();
         lines.push(format!("{}because {subject}{}", "  ".repeat(depth.min(8)), joined(&cause.reason, &cause.message)));
     }
+    lines.extend(known.advice().map(|advice| format!("next: {} ({})", advice.next, advice.id)));
     lines.into_iter().map(|line| clean(&line)).collect()
 }
 

@@ -94,6 +94,8 @@ pub enum Command {
     Copy,
     /// Read everything anew.
     Refresh,
+    /// Give the terminal back to the shell until the process is told to go on.
+    Suspend,
 }
 
 /// When a command can be used.
@@ -109,6 +111,8 @@ pub enum Context {
     Help,
     /// Something is being typed.
     Input,
+    /// Everywhere.
+    Always,
 }
 
 /// A row of the table.
@@ -140,7 +144,8 @@ pub fn context(model: &Model) -> Context {
 /// The command that a key means now.
 pub fn find(model: &Model, key: Key) -> Option<Command> {
     let context = context(model);
-    let entry = TABLE.iter().find(|entry| entry.context == context && entry.keys.contains(&key))?;
+    let here = |entry: &&Entry| entry.context == context || entry.context == Context::Always;
+    let entry = TABLE.iter().filter(here).find(|entry| entry.keys.contains(&key))?;
     Some(entry.command)
 }
 
@@ -170,7 +175,7 @@ pub fn disabled(model: &Model, command: Command) -> Option<&'static str> {
             (!can_fold).then_some("this row is no object")
         }
         Command::NextMatch | Command::PreviousMatch if model.ui.filter.is_empty() => Some("there is no filter; / sets one"),
-        Command::Plane if model.planes().len() < 2 => Some("there is one plane"),
+        Command::Plane if model.planes.len() < 2 => Some("there is one plane"),
         Command::HistoryBack if !model.ui.trail.has_back() => Some("nothing was shown before"),
         Command::HistoryForward if !model.ui.trail.has_forward() => Some("nothing was shown after"),
         _ => None,
@@ -186,7 +191,8 @@ mod tests {
         for (index, one) in TABLE.iter().enumerate() {
             for other in &TABLE[index + 1..] {
                 let clash = one.keys.iter().find(|key| other.keys.contains(key));
-                assert!(one.context != other.context || clash.is_none(), "{clash:?} in {:?}", one.context);
+                let meet = one.context == other.context || [one.context, other.context].contains(&Context::Always);
+                assert!(!meet || clash.is_none(), "{clash:?} in {:?}", one.context);
             }
         }
     }

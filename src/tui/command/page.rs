@@ -17,6 +17,7 @@ pub fn page() -> String {
         (Context::Quit, "When leaving would interrupt a run"),
         (Context::Input, "While typing a filter or a command"),
         (Context::Help, "In the help"),
+        (Context::Always, "Everywhere"),
     ] {
         let _ = write!(text, "\n## {title}\n\n| keys | does |\n| --- | --- |\n");
         for entry in TABLE.iter().filter(|entry| entry.context == context) {

@@ -9,6 +9,7 @@ const fn entry(context: Context, command: Command, keys: &'static [Key], title: 
 
 /// Every command with its keys, where they count, and what it does.
 pub const TABLE: &[Entry] = &[
+    entry(Context::Always, Command::Suspend, &[Key::Ctrl('z')], "back to the shell; fg comes back", false),
     entry(Context::Question, Command::Approve, &[Key::Char('y')], "apply the plan", true),
     entry(
         Context::Question,

@@ -97,6 +97,9 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
 
 /// Does what a command means now.
 fn act(model: &mut Model, command: Command) -> Vec<Effect> {
+    if command == Command::Suspend {
+        return vec![Effect::Suspend];
+    }
     let context = command::context(model);
     if context == command::Context::Input {
         return input::act(model, command);
@@ -179,8 +182,8 @@ fn copy(model: &mut Model) -> Vec<Effect> {
 /// All planes, then each one, in the order of their names.
 fn next_plane(model: &mut Model) {
     let next = match &model.ui.plane {
-        None => model.planes().into_iter().next(),
-        Some(now) => model.planes().into_iter().find(|plane| *plane > now.as_str()),
+        None => model.planes.first(),
+        Some(now) => model.planes.iter().find(|plane| *plane > now),
     };
-    model.ui.plane = next.map(str::to_owned);
+    model.ui.plane = next.cloned();
 }

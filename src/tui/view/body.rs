@@ -60,7 +60,7 @@ impl Columns {
         let narrow = width < 60;
         let has_age = !narrow && model.rows.iter().skip(model.ui.top).any(|row| row.since.is_some());
         let age = if has_age { AGE } else { 0 };
-        let plane = match (model.planes().len() > 1, narrow) {
+        let plane = match (model.planes.len() > 1, narrow) {
             (false, _) => 0,
             (true, true) => 2,
             (true, false) => PLANE,

@@ -10,7 +10,7 @@ const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 12)];
 /// A screen, how many events it has seen, and the keys that lead to it.
 const SCREENS: [(&str, usize, &str); 11] = [
     ("question", REVIEW, ""),
-    ("plan", 30, "1"),
+    ("plan", usize::MAX, "1"),
     ("tree", RUNNING, "2"),
     ("timeline", RUNNING, "3"),
     ("events", RUNNING, "4"),

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 /// Compares a page that is made with the one in the repository; `UPDATE_DOCS=1` writes it.
-fn held(path: &str, made: &str) {
+pub(crate) fn held(path: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

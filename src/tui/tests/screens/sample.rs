@@ -39,6 +39,11 @@ fn late() -> Vec<GroupVersionKind> {
     vec![GroupVersionKind::new("late.dev", "v1", "Provider")]
 }
 
+fn pod() -> ObjectKey {
+    let gvk = GroupVersionKind::new("", "v1", "Pod");
+    ObjectKey { cluster: ClusterKey::host(), gvk, namespace: Some("default".to_owned()), name: "operator-0".to_owned() }
+}
+
 fn plan() -> Plan {
     Plan {
         platform: "sample".to_owned(),
@@ -118,7 +123,11 @@ fn while_it_runs() -> Vec<EventKind> {
                     reason: "Unavailable".to_owned(),
                     message: "0 of 1 replicas".to_owned(),
                 },
-                Cause { subject: None, reason: String::new(), message: "image pull\nfails".to_owned() },
+                Cause {
+                    subject: Some(Subject::root(pod())),
+                    reason: "ImagePullBackOff".to_owned(),
+                    message: "image pull\nfails".to_owned(),
+                },
             ],
         ),
         health(child("Operator", "operator"), Health::Failed, "ImagePull", "mirror answers 404", Vec::new()),

@@ -1,0 +1,108 @@
+//! What the terminal costs with 20 000 children: a frame, a key to the next frame, an event to the next frame, and memory.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench that cannot set up its work ends, and prints its rows")]
+
+use std::time::Instant;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use jiff::{SignedDuration, Timestamp};
+use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey};
+use plinth_run::{Event, EventKind, Health, RunId, Subject};
+use plinth_tui::{Message, Model, message::Key, theme::Theme, update::update, view};
+use ratatui::{Terminal, backend::TestBackend};
+
+const CHILDREN: u64 = 20_000;
+
+fn key(kind: &str, name: String) -> ObjectKey {
+    let gvk = GroupVersionKind::new("example.dev", "v1alpha1", kind);
+    ObjectKey { cluster: ClusterKey::host(), gvk, namespace: Some("default".to_owned()), name }
+}
+
+fn at(seq: u64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_millis(i64::try_from(seq).unwrap())
+}
+
+fn event(seq: u64) -> Message {
+    let health = if seq.is_multiple_of(7) { Health::Waiting } else { Health::Current };
+    let parent = key("Platform", format!("p{}", seq % 20));
+    let kind = EventKind::HealthChanged {
+        subject: Subject::child(key("Child", format!("c{:05}", seq % CHILDREN)), "child", parent),
+        health,
+        reason: "Replicas".to_owned(),
+        message: format!("{} of 20 replicas are available", seq % 20),
+        causes: Vec::new(),
+    };
+    Message::Run(Box::new(Event { v: 1, run: RunId("r".to_owned()), seq: seq + 1, at: at(seq), kind }))
+}
+
+fn model() -> Model {
+    let mut model = Model::new(Theme::Dark, at(0)).watching("bench");
+    update(&mut model, Message::Resize { width: 200, height: 60 });
+    for seq in 0..CHILDREN {
+        update(&mut model, event(seq));
+    }
+    update(&mut model, Message::Tick(at(CHILDREN)));
+    model
+}
+
+fn terminal() -> Terminal<TestBackend> {
+    Terminal::new(TestBackend::new(200, 60)).unwrap()
+}
+
+/// What Linux says this process holds.
+fn resident_megabytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() / 1024
+}
+
+/// Milliseconds, worst first cut at 95 of 100.
+fn p95(mut act: impl FnMut(u64)) -> f64 {
+    let mut took: Vec<f64> = (0..100)
+        .map(|round| {
+            let started = Instant::now();
+            act(round);
+            started.elapsed().as_secs_f64() * 1000.0
+        })
+        .collect();
+    took.sort_by(f64::total_cmp);
+    took[94]
+}
+
+fn rows() {
+    let before = resident_megabytes();
+    let (mut model, mut terminal) = (model(), terminal());
+    let held = resident_megabytes().saturating_sub(before);
+    // Unfolding, filtering and moving: what makes new rows, and what does not.
+    let keys = ["j", "k", "u", "u", "G", "g", "4", "2", "/c1", "h", "l"];
+    let key_to_frame = p95(|round| {
+        for letter in keys[usize::try_from(round).unwrap() % keys.len()].chars() {
+            update(&mut model, Message::Key(Key::Char(letter)));
+        }
+        update(&mut model, Message::Key(Key::Esc));
+        terminal.draw(|frame| view::draw(&model, frame)).unwrap();
+    });
+    let event_to_frame = p95(|round| {
+        update(&mut model, event(CHILDREN + round));
+        update(&mut model, Message::Tick(at(CHILDREN + round)));
+        terminal.draw(|frame| view::draw(&model, frame)).unwrap();
+    });
+    println!("SHOW 06 key-to-frame p95 {key_to_frame:.1} ms, {CHILDREN} children");
+    println!("SHOW 06 event-to-frame p95 {event_to_frame:.1} ms");
+    println!("SHOW 06 memory {held} MB for the model, {} MB in all", resident_megabytes());
+}
+
+fn frames(criterion: &mut Criterion) {
+    rows();
+    let (mut model, mut terminal) = (model(), terminal());
+    criterion
+        .bench_function("frame/20000", |bencher| bencher.iter(|| terminal.draw(|frame| view::draw(&model, frame)).map(drop)));
+    criterion.bench_function("rows/20000", |bencher| bencher.iter(|| model.rebuild()));
+    let started = Instant::now();
+    let empty = Model::new(Theme::Dark, at(0)).watching("bench");
+    terminal.draw(|frame| view::draw(&empty, frame)).unwrap();
+    println!("SHOW 06 first-frame {:.2} ms before any answer", started.elapsed().as_secs_f64() * 1000.0);
+}
+
+criterion_group!(benches, frames);
+criterion_main!(benches);
