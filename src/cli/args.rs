@@ -31,9 +31,9 @@ pub struct Global {
     /// Context of the kubeconfig (default: its current context)
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
-    /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
-    pub color: Color,
+    /// When to use colour (default: auto)
+    #[arg(long, global = true, value_enum)]
+    pub color: Option<Color>,
     /// Append-only text, no cursor movement, for screen readers
     #[arg(long, global = true)]
     pub plain: bool,
@@ -109,7 +109,17 @@ pub enum Verb {
         shell: clap_complete::Shell,
     },
     /// Print the manual page
-    Man,
+    Man {
+        /// Write a page for every verb into this folder instead.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Look at the configuration
+    Config {
+        /// Which question.
+        #[command(subcommand)]
+        verb: Config,
+    },
 }
 
 /// Where a channel is and how to get there.
@@ -415,6 +425,20 @@ pub enum GraphOutput {
     Dot,
     /// For machines.
     Json,
+}
+
+/// Questions about the configuration.
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Print every setting
+    Show {
+        /// And where it comes from: a flag, the environment, the file, or the default.
+        #[arg(long)]
+        origin: bool,
+        /// For people or machines
+        #[arg(short, long, value_enum, default_value_t = Output::Human)]
+        output: Output,
+    },
 }
 
 /// Derived names.

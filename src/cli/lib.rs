@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod args;
+mod config;
 pub mod exit;
 mod files;
 mod follow;

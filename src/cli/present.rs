@@ -1,6 +1,10 @@
 //! Tells a run while it happens: lines, JSON lines, workflow commands, or a JUnit report at its end.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    fs::OpenOptions,
+    io::Write,
+    sync::{Mutex, PoisonError},
+};
 
 use plinth_run::{
     Event, EventKind, RunState, Sink,
@@ -37,6 +41,16 @@ impl Teller {
 }
 
 impl Teller {
+    /// Appends the step summary to the file that GitHub names. Elsewhere there is none.
+    fn summarize(&self, text: &str) {
+        let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else { return };
+        let written =
+            OpenOptions::new().append(true).create(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Err(error) = written {
+            self.out.error(&format!("note: write the step summary to {}: {error}", path.display()));
+        }
+    }
+
     /// Says what is only said at the end, where a run has none: its journal was cut off.
     pub(crate) fn end(&self) {
         let form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,6 +77,9 @@ impl Sink for Teller {
         };
         if let Some(text) = text {
             self.out.data(text.trim_end_matches('\n'));
+        }
+        if let (Form::Github(presenter), EventKind::RunFinished { .. }) = (&*form, &event.kind) {
+            self.summarize(&github::summary(presenter.state()));
         }
     }
 }

@@ -12,19 +12,16 @@ use std::{
 use jiff::Timestamp;
 use plinth_manager::Shutdown;
 use plinth_run::Outcome;
-use plinth_tui::{Effect, Message, Model, app, terminal, theme::Theme};
+use plinth_tui::{Effect, Message, Model, app, terminal};
 
-use crate::{
-    args::{Color, Global},
-    exit::Failure,
-};
+use crate::{config::Config, exit::Failure};
 
 /// Why there is no terminal view; `None` where there can be one (ux.md section 4).
-pub(crate) fn obstacle(global: &Global) -> Option<String> {
+pub(crate) fn obstacle(config: &Config) -> Option<String> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let term = set("TERM");
-    if global.plain {
-        Some("--plain asks for text that is only appended".to_owned())
+    if config.plain.value {
+        Some(format!("{} asks for text that is only appended", config.plain.origin))
     } else if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         Some("here is no terminal".to_owned())
     } else if set("CI").is_some() {
@@ -36,14 +33,12 @@ pub(crate) fn obstacle(global: &Global) -> Option<String> {
     }
 }
 
-/// The colours: `--color`, then `NO_COLOR`, then those for a dark background.
-pub(crate) fn theme(global: &Global) -> Theme {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match global.color {
-        Color::Always => Theme::Dark,
-        Color::Auto if !no_color => Theme::Dark,
-        Color::Auto | Color::Never => Theme::Mono,
-    }
+/// A model as the user likes it; the footer says what is wrong with the configuration.
+pub(crate) fn model(config: &Config) -> Model {
+    let mut model = Model::new(config.palette(), Timestamp::now());
+    model.ui.why = config.why.value;
+    model.ui.notice.clone_from(&config.problem);
+    model
 }
 
 /// Shows messages until the person leaves or a signal ends the process. `perform` fulfils what the view wishes for.

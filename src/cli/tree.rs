@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
 use plinth_engine::{
     graph::{self, Definition},
-    health::{Explanation, Health, Verdict, explain, judge},
+    health::{Explanation, Health, Verdict, explain, judge_at, judge_instance},
     naming::{self, keys},
     ports::{Query, ReadError, Reader},
 };
@@ -48,11 +49,13 @@ impl Tree {
         let keyed: Vec<(ObjectKey, Object)> =
             objects.into_iter().filter_map(|object| Some((object.key(&cluster)?, object))).collect();
         let by_uid: BTreeMap<&str, &ObjectKey> = keyed.iter().filter_map(|(key, object)| Some((object.uid()?, key))).collect();
+        let (now, defined) = (Timestamp::now(), defined(keyed.iter().map(|(_, object)| object)));
         let mut leaves = BTreeMap::new();
         for (key, object) in &keyed {
             let parent = object.label(keys::INSTANCE_ID).and_then(|uid| by_uid.get(uid)).map(|parent| (*parent).clone());
             let unverified = object.annotation(keys::UNVERIFIED).map(str::to_owned);
-            leaves.insert(key.clone(), Leaf { verdict: judge(object), parent, children: Vec::new(), unverified });
+            let verdict = if defined.contains(&key.gvk) { judge_instance(object, now) } else { judge_at(object, now) };
+            leaves.insert(key.clone(), Leaf { verdict, parent, children: Vec::new(), unverified });
         }
         let pairs: Vec<(ObjectKey, ObjectKey)> =
             leaves.iter().filter_map(|(key, leaf)| Some((leaf.parent.clone()?, key.clone()))).collect();
@@ -96,12 +99,22 @@ impl Tree {
     }
 }
 
+/// The kinds that definitions define: their objects are instances.
+fn defined<'a>(objects: impl Iterator<Item = &'a Object>) -> BTreeSet<GroupVersionKind> {
+    let definitions = objects.filter_map(|object| Definition::from_object(object).ok());
+    definitions.map(|definition| instances_of(&definition)).collect()
+}
+
+fn instances_of(definition: &Definition) -> GroupVersionKind {
+    let schema = &definition.spec.schema;
+    GroupVersionKind::new(schema.group.clone(), schema.api_version.clone(), schema.kind.clone())
+}
+
 /// The kinds that definitions define and make.
 pub(crate) fn kinds(definitions: &[Object]) -> BTreeSet<GroupVersionKind> {
     let mut kinds = BTreeSet::new();
     for definition in definitions.iter().filter_map(|object| Definition::from_object(object).ok()) {
-        let schema = &definition.spec.schema;
-        kinds.insert(GroupVersionKind::new(schema.group.clone(), schema.api_version.clone(), schema.kind.clone()));
+        kinds.insert(instances_of(&definition));
         kinds.extend(graph::kinds(&definition.spec));
     }
     kinds

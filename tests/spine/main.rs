@@ -12,6 +12,7 @@ mod distribution;
 mod egress;
 mod embedded;
 mod kill;
+mod looks;
 mod mirror;
 mod namespace;
 mod plinth;

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_mins(2);
 const LEFT: &str = "\u{1b}[?1049l";
 
 /// A terminal of 100 columns and 30 rows with plinth in it.
-struct Screen {
+pub(crate) struct Screen {
     child: Box<dyn Child + Send + Sync>,
     keys: Box<dyn Write + Send>,
     seen: Arc<Mutex<Seen>>,
@@ -32,15 +32,21 @@ struct Seen {
 }
 
 impl Screen {
-    fn open(arguments: &[&str]) -> Self {
-        let pair = native_pty_system().openpty(PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 }).unwrap();
-        let home = TempDir::with_prefix("plinth-home-").unwrap();
+    pub(crate) fn open(arguments: &[&str]) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plinth"));
         command.args(arguments);
         command.env("TERM", "xterm-256color");
+        command.env_remove("NO_COLOR");
+        Self::start(command)
+    }
+
+    /// Starts any program on the terminal that its environment names. It sees no configuration of the machine.
+    pub(crate) fn start(mut command: CommandBuilder) -> Self {
+        let pair = native_pty_system().openpty(PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let home = TempDir::with_prefix("plinth-home-").unwrap();
+        command.env("HOME", home.path());
         // On a build server it would rightly not draw.
         command.env_remove("CI");
-        command.env("HOME", home.path());
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let seen = Arc::new(Mutex::new(Seen { screen: vt100::Parser::new(30, 100, 0), bytes: Vec::new() }));
@@ -57,11 +63,11 @@ impl Screen {
         Self { child, keys, seen, _master: pair.master, _home: home }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.seen.lock().unwrap().screen.screen().contents()
     }
 
-    async fn until_shows(&self, words: &str) -> String {
+    pub(crate) async fn until_shows(&self, words: &str) -> String {
         let started = Instant::now();
         loop {
             let text = self.text();
@@ -73,13 +79,32 @@ impl Screen {
         }
     }
 
-    fn press(&mut self, key: &str) {
+    pub(crate) fn press(&mut self, key: &str) {
         self.keys.write_all(key.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
+    /// Everything that was written so far.
+    pub(crate) fn bytes(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap().bytes).into_owned()
+    }
+
+    /// The program's process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
     /// Waits for its end; the terminal has to be as it was.
-    async fn end(&mut self) -> u32 {
+    pub(crate) async fn end(&mut self) -> u32 {
+        let code = self.exit().await;
+        let output = self.bytes();
+        assert!(output.contains(LEFT), "the alternate screen was not left");
+        assert!(output.rfind("\u{1b}[?25h") > output.rfind("\u{1b}[?25l"), "the cursor stayed hidden");
+        code
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn exit(&mut self) -> u32 {
         let started = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -89,9 +114,6 @@ impl Screen {
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let output = String::from_utf8_lossy(&self.seen.lock().unwrap().bytes).into_owned();
-        assert!(output.contains(LEFT), "the alternate screen was not left");
-        assert!(output.rfind("\u{1b}[?25h") > output.rfind("\u{1b}[?25l"), "the cursor stayed hidden");
         status.exit_code()
     }
 }

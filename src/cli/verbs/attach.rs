@@ -10,10 +10,11 @@ use std::{
 
 use jiff::Timestamp;
 use plinth_run::{Event, EventKind, History, Outcome, RunState, Sink, journal::decode};
-use plinth_tui::{Effect, Message, Model};
+use plinth_tui::{Effect, Message};
 
 use crate::{
     args::{Attach, Global, RunOutput},
+    config::Config,
     exit::Failure,
     journal,
     out::Out,
@@ -27,6 +28,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs `plinth attach`. Ends as the run does.
 pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outcome, Failure> {
+    let config = Config::load(global);
     let (host, server) = connect(global).await?;
     let path = match &args.journal {
         Some(path) => path.clone(),
@@ -35,7 +37,8 @@ pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outc
     let past = going_on(&path)?;
     let tail = Tail::open(path, past.whole)?;
     let place = format!("run on {server}");
-    if args.output.is_some() || screen::obstacle(global).is_some() {
+    if args.output.is_some() || screen::obstacle(&config).is_some() {
+        config.tell(out);
         let teller = Teller::new(args.output.unwrap_or(RunOutput::Lines), out);
         return tell(past.events, tail, &teller).await;
     }
@@ -43,7 +46,7 @@ pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outc
     let fetcher = Fetcher::new(host, std::collections::BTreeMap::new(), sender.clone());
     let _open = sender.send(Message::History(Box::new(History::learn(&past.events))));
     let reader = tokio::spawn(forward(past.events, tail, sender));
-    let model = Model::new(screen::theme(global), Timestamp::now()).watching(place);
+    let model = screen::model(&config).watching(place);
     let perform = move |effect| {
         if let Effect::Fetch(ask) = effect {
             fetcher.ask(ask);

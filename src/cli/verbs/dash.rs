@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, sync::mpsc};
 
 use jiff::Timestamp;
 use plinth_run::{Filter, Outcome, Sink};
-use plinth_tui::{Effect, Message, Model};
+use plinth_tui::{Effect, Message};
 use tokio::sync::mpsc as channel;
 
 use crate::{
     args::{Dash, Global, RunOutput},
+    config::Config,
     exit::Failure,
     follow::Follower,
     out::Out,
@@ -21,10 +22,12 @@ use crate::{
 pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcome, Failure> {
     let filter = args.filter.as_deref().unwrap_or_default();
     let parsed = Filter::parse(filter).map_err(|error| Failure::new(Outcome::Usage, format!("--filter: {error}")))?;
+    let config = Config::load(global);
     let (host, server) = connect(global).await?;
     let mut follower = Follower::new(host.0.clone(), "default");
     let begin = follower.begin("default", &server);
-    if args.output.is_some() || screen::obstacle(global).is_some() {
+    if args.output.is_some() || screen::obstacle(&config).is_some() {
+        config.tell(out);
         let teller = Teller::new(args.output.unwrap_or(RunOutput::Lines), out);
         teller.take(&begin);
         let follow = async {
@@ -40,7 +43,7 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
     let (refresh, refreshed) = channel::channel(1);
     let following = tokio::spawn(follow(follower, refreshed, sender));
     let place = global.context.clone().unwrap_or(server);
-    let mut model = Model::new(screen::theme(global), Timestamp::now()).watching(place);
+    let mut model = screen::model(&config).watching(place);
     filter.clone_into(&mut model.ui.filter_text);
     model.ui.filter = parsed;
     let perform = move |effect| match effect {

@@ -3,6 +3,7 @@
 mod attach;
 mod bundle;
 mod channel;
+mod config;
 mod dash;
 mod demo;
 mod down;
@@ -19,7 +20,7 @@ use plinth_run::Outcome;
 pub(crate) use status::unreadable;
 
 use crate::{
-    args::{Cli, Verb},
+    args::{self, Cli, Verb},
     exit::Failure,
     out::Out,
 };
@@ -43,6 +44,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Rgd { verb } => rgd::run(global, &verb, out).await,
         Verb::Name { verb } => name::run(&verb, out),
         Verb::Completion { shell } => Ok(pages::completion(shell)),
-        Verb::Man => pages::man(),
+        Verb::Man { dir } => pages::man(dir.as_deref()),
+        Verb::Config { verb: args::Config::Show { origin, output } } => Ok(config::show(global, origin, output, out)),
     }
 }

@@ -12,6 +12,7 @@ use plinth_tui::{Effect, Fetched, Message, Model};
 
 use crate::{
     args::{Global, Replay, RunOutput},
+    config::Config,
     exit::Failure,
     journal,
     out::Out,
@@ -29,11 +30,13 @@ pub(crate) async fn run(global: &Global, args: &Replay, out: Out) -> Result<Outc
         out.talk(&format!("note: {} is cut off in line {}; it is replayed up to there", args.file.display(), cut.line));
     }
     let (earlier, events) = last_run(&replay.events, args.run.as_deref())?;
-    let obstacle = screen::obstacle(global);
+    let config = Config::load(global);
+    let obstacle = screen::obstacle(&config);
     if let (None, None) = (args.output, &obstacle) {
         let place = format!("replay of {}", args.file.display());
-        show(Model::new(screen::theme(global), first(events)).watching(place), earlier, events, args.speed).await?;
+        show(screen::model(&config).watching(place), earlier, events, args.speed).await?;
     } else {
+        config.tell(out);
         let teller = Teller::new(args.output.unwrap_or(RunOutput::Lines), out);
         events.iter().for_each(|event| teller.take(event));
         teller.end();

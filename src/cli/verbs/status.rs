@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use plinth_api::ObjectKey;
-use plinth_engine::{health::Health, ports::ReadError};
+use plinth_engine::{
+    health::{Health, advice},
+    ports::ReadError,
+};
 use plinth_run::{Filter, Outcome, filter::Facts, health::word};
 use serde_json::json;
 
@@ -55,6 +58,11 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
                 let words = [&cause.verdict.reason, &cause.verdict.message].map(String::as_str);
                 let words = words.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
                 out.data(&format!("{}{because}{} is {}  {words}", "  ".repeat(depth), cause.subject, word(cause.verdict.health)));
+            }
+            // The deepest cause that the catalogue knows.
+            let mut known = explanation.chain.iter().rev();
+            if let Some(advice) = known.find_map(|cause| advice(&cause.subject.gvk, &cause.verdict)) {
+                out.data(&format!("next: {} (docs/why/{}.md)", advice.next, advice.id));
             }
         }
     }

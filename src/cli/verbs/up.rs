@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::{Global, RunOutput, SelectionArgs, SourceArgs, Up},
+    config::Config,
     exit::Failure,
     load,
     out::Out,
@@ -93,6 +94,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     loaded.settings.timeout = args.timeout;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     if args.apply {
+        Config::load(global).tell(out);
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
         let session = Session::open(host, journal, vec![teller], &loaded.settings.platform, loaded.delivery(&args.source))?;
         let outcome = bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await?;
@@ -118,7 +120,7 @@ impl View {
         let (sender, messages) = mpsc::channel();
         let _open = sender.send(Message::History(Box::new(past)));
         let fetcher = Fetcher::new(host.clone(), wanted(loaded), sender.clone());
-        let mut model = Model::new(screen::theme(global), Timestamp::now());
+        let mut model = screen::model(&Config::load(global));
         model.ui.place = global.context.clone().unwrap_or_default();
         (Self { messages, fetcher, model }, Arc::new(Forward(sender)))
     }
@@ -183,7 +185,7 @@ async fn review(
             Effect::Interrupt => interrupt.cancel(),
             Effect::Fetch(ask) => fetcher.ask(ask),
             // The run reads what it needs; a copy and the end are the loop's own.
-            Effect::Refresh | Effect::Copy(_) | Effect::Quit => {}
+            Effect::Refresh | Effect::Copy(_) | Effect::Suspend | Effect::Quit => {}
         };
         app::run(model, &messages, &closing, Timestamp::now, perform)
     });
@@ -219,7 +221,7 @@ impl Sink for Forward {
 
 /// Whether there is somebody to review a plan, and a terminal to show it on.
 pub(super) fn can_show(global: &Global, verb: &str, instead: &str) -> Result<(), Failure> {
-    let Some(obstacle) = screen::obstacle(global) else { return Ok(()) };
+    let Some(obstacle) = screen::obstacle(&Config::load(global)) else { return Ok(()) };
     let shows = if verb == "up" { "its plan on a terminal and asks" } else { "its run on a terminal" };
     Err(Failure::new(Outcome::Usage, format!("{verb} shows {shows}, but {obstacle}")).hint(instead))
 }

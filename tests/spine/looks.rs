@@ -1,0 +1,216 @@
+//! The terminal view of the real binary on a pseudo-terminal: every way in and out leaves the terminal as it was.
+
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use futures::StreamExt;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use plinth_engine::naming::keys;
+use plinth_support::Identity;
+use portable_pty::CommandBuilder;
+use tempfile::TempDir;
+
+use crate::{
+    distribution::Distribution,
+    plinth::{Run, plinth},
+    terminal::Screen,
+    world::World,
+};
+
+/// A recorded run of the sample.
+const JOURNAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures/sample.jsonl");
+
+fn replay(environment: &[(&str, &str)], arguments: &[&str]) -> Screen {
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plinth"));
+    command.args(["replay", JOURNAL, "--speed", "100000"]);
+    command.args(arguments);
+    command.env("TERM", "xterm-256color");
+    command.env_remove("NO_COLOR");
+    environment.iter().for_each(|(name, value)| command.env(name, value));
+    Screen::start(command)
+}
+
+/// Whether an escape sequence sets a colour.
+fn has_colour(bytes: &str) -> bool {
+    let of_colour = |code: &str| code.parse::<u8>().is_ok_and(|code| matches!(code, 30..=38 | 40..=48 | 90..=107));
+    let styles = bytes.split("\u{1b}[").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        rest[end..].starts_with('m').then_some(&rest[..end])
+    });
+    styles.into_iter().any(|style| style.split([';', ':']).any(of_colour))
+}
+
+fn signal(name: &str, process: u32) {
+    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_06_pty() {
+    let mut ways = 0;
+    let mut screen = replay(&[], &[]);
+    screen.until_shows("DONE").await;
+    screen.press("?");
+    screen.until_shows("why not ready").await;
+    screen.press("\u{1b}");
+    screen.press("q");
+    assert_eq!(screen.end().await, 0, "it ends as the run did");
+    ways += 1;
+
+    let mut screen = replay(&[], &[]);
+    screen.until_shows("[2 TREE]").await;
+    signal("-TERM", screen.process());
+    screen.end().await;
+    ways += 1;
+
+    let mut shell = CommandBuilder::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]);
+    shell.env("PS1", "ready> ");
+    shell.env("TERM", "xterm-256color");
+    let mut screen = Screen::start(shell);
+    screen.until_shows("ready> ").await;
+    screen.press(&format!("'{}' replay '{JOURNAL}' --speed 100000\n", env!("CARGO_BIN_EXE_plinth")));
+    screen.until_shows("DONE").await;
+    screen.press("\u{1a}");
+    screen.until_shows("Stopped").await;
+    screen.press("fg\n");
+    screen.until_shows("DONE").await;
+    screen.press("q");
+    screen.until_shows("Stopped").await;
+    screen.press("exit\n");
+    assert_eq!(screen.end().await, 0);
+    ways += 1;
+    eprintln!("SHOW 06 pty {ways} ways out (q, SIGTERM, ctrl-z and fg), each leaves the terminal sane");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_colour_there_is_no_colour_at_all() {
+    let mut coloured = replay(&[], &[]);
+    coloured.until_shows("DONE").await;
+    assert!(has_colour(&coloured.bytes()), "the check finds colours where there are some");
+    coloured.press("q");
+    coloured.end().await;
+    for (environment, arguments) in [([("NO_COLOR", "1")].as_slice(), [].as_slice()), (&[], &["--color", "never"])] {
+        let mut screen = replay(environment, arguments);
+        screen.until_shows("DONE").await;
+        screen.press("q");
+        screen.end().await;
+        assert!(!has_colour(&screen.bytes()), "{environment:?} {arguments:?}: {:?}", screen.bytes());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_cannot_be_drawn_on_gets_lines_or_a_message() {
+    for (environment, arguments) in
+        [([("TERM", "dumb")].as_slice(), [].as_slice()), (&[("TERM", "no-such-terminal")], &[]), (&[], &["--plain"])]
+    {
+        let mut screen = replay(environment, arguments);
+        assert_eq!(screen.exit().await, 0);
+        let bytes = screen.bytes();
+        assert!(bytes.contains("started  up") && !bytes.contains('\u{1b}'), "{environment:?}: {bytes}");
+    }
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plinth"));
+    command.args(["up", "nothing.tgz"]);
+    command.env("TERM", "no-such-terminal");
+    let mut screen = Screen::start(command);
+    assert_eq!(screen.exit().await, 64);
+    assert!(screen.bytes().contains("TERM=no-such-terminal"), "{}", screen.bytes());
+}
+
+/// A server that takes connections and never answers.
+fn silent_server(folder: &Path) -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let kubeconfig = folder.join("kubeconfig");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: silent\nclusters: [{{name: silent, cluster: {{server: \"{server}\"}}}}]\n\
+         contexts: [{{name: silent, context: {{cluster: silent, user: nobody}}}}]\nusers: [{{name: nobody, user: {{}}}}]\n"
+    );
+    std::fs::write(&kubeconfig, text).unwrap();
+    (listener, kubeconfig.display().to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_06_hung() {
+    let folder = TempDir::with_prefix("plinth-silent-").unwrap();
+    let (_listener, kubeconfig) = silent_server(folder.path());
+    let mut screen = Screen::open(&["dash", "--kubeconfig", &kubeconfig]);
+    screen.until_shows("[2 TREE]").await;
+    let started = Instant::now();
+    screen.press("?");
+    screen.until_shows("why not ready").await;
+    let answered = started.elapsed();
+    screen.press("\u{1b}");
+    screen.press("q");
+    assert_eq!(screen.end().await, 0);
+    // The server answers only after its deadline of half a minute, if ever.
+    assert!(answered < Duration::from_secs(20), "a key took {answered:?}");
+    eprintln!("SHOW 06 hung a key was answered in {} ms while the API server answered nothing", answered.as_millis());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_was_cut_off_replays_up_to_the_cut() {
+    let folder = TempDir::with_prefix("plinth-cut-").unwrap();
+    let whole = std::fs::read_to_string(JOURNAL).unwrap();
+    let cut = folder.path().join("cut.jsonl");
+    std::fs::write(&cut, &whole[..whole.len() * 2 / 3]).unwrap();
+    let run = plinth(&["replay", &cut.display().to_string()]).await.with_code(130);
+    assert!(run.stderr.contains("is cut off in line"), "{}", run.stderr);
+    assert!(run.stdout.starts_with("started  up"), "{}", run.stdout);
+    for output in ["json", "junit", "github"] {
+        let run = plinth(&["replay", &cut.display().to_string(), "-o", output]).await.with_code(130);
+        assert!(run.stdout.len() > 100, "{output}: {}", run.stdout);
+    }
+}
+
+/// Objects that a dashboard follows.
+const OBJECTS: usize = 5000;
+
+/// ConfigMaps that look as if the platform had made them.
+async fn crowd(client: kube::Client) -> Api<ConfigMap> {
+    let api: Api<ConfigMap> = Api::namespaced(client, "default");
+    let make = |n: usize| {
+        let api = api.clone();
+        async move {
+            let labels = [(keys::OWNED.to_owned(), "true".to_owned())].into();
+            let metadata = ObjectMeta { name: Some(format!("crowd-{n:04}")), labels: Some(labels), ..ObjectMeta::default() };
+            api.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+        }
+    };
+    futures::stream::iter((0..OBJECTS).map(make)).buffer_unordered(32).collect::<Vec<()>>().await;
+    api
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_06_lists() {
+    let distribution = Distribution::sample();
+    let world = World::start(&distribution).await;
+    world.up(&distribution.source(), &[]).await.with_code(0);
+    let crowd = crowd(world.client().await).await;
+    let dash = Run::start(&["dash", "--kubeconfig", &world.kubeconfig(), "-o", "json"]);
+    let until = async |what: &str, seen: &dyn Fn(&str) -> bool| {
+        let started = Instant::now();
+        while !seen(&dash.stdout()) {
+            assert!(started.elapsed() < Duration::from_mins(2), "it never told {what}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    until("all objects", &|told| told.lines().filter(|line| line.contains("\"crowd-")).count() == OBJECTS).await;
+    let audit = world.server.audit().from_now().unwrap();
+    for round in 0..12 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        crowd.delete(&format!("crowd-{round:04}"), &DeleteParams::default()).await.unwrap();
+    }
+    until("all deletions", &|told| told.lines().filter(|line| line.contains("\"delete\"")).count() == 12).await;
+    let asked = audit.events().unwrap();
+    let lists = asked.iter().filter(|event| event.user == Identity::Admin.name() && event.verb == "list").count();
+    assert_eq!(lists, 0, "a dashboard lists nothing after the first sync");
+    eprintln!("SHOW 06 lists {lists} LIST requests in a minute on {OBJECTS} objects, 12 changes told");
+}
