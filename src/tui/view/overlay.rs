@@ -74,13 +74,14 @@ fn question(model: &Model) -> Vec<String> {
         .chain([format!("defer {}", plan.deferred.len())])
         .collect();
     let cluster = plan.cluster.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
-    vec![
+    let facts = [
         format!("platform  {}", plan.platform),
         format!("source    {}", plan.source),
         format!("cluster   {cluster}"),
         counts.join("  "),
-        String::new(),
-    ]
+    ];
+    let unverified = plan.unverified.iter().map(|check| format!("NOT CHECKED: {check}"));
+    facts.into_iter().chain(unverified).chain([String::new()]).collect()
 }
 
 pub(super) fn draw_footer(model: &Model, frame: &mut Frame<'_>, area: Rect) {

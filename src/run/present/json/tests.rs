@@ -19,6 +19,7 @@ fn specimens() -> Vec<Value> {
         "apiVersion": "plinth.dev/v1alpha1", "kind": "Plan", "platform": "p", "source": "s", "distribution": reference, "cluster": "c",
         "inputs": "i", "stages": [{"id": 1, "title": "t", "changes": [change], "until": "u"}],
         "deferred": [{"subject": subject, "node": "db", "missing": [gvk], "expectedFrom": "e"}],
+        "unverified": ["signatures"],
     });
     let cause = json!({"subject": subject, "reason": "R", "message": "m"});
     let wait = json!({"subject": subject, "health": "Waiting", "message": "m", "forMs": 1});
