@@ -62,7 +62,13 @@ pub(crate) fn policy(flag: Verify) -> plinth_releasechannel::Verify {
 
 /// Resolves SOURCE for an installation; reads only.
 pub(crate) async fn channel(args: &SourceArgs, selection: &Selection) -> Result<Channel, Failure> {
-    resolved(args, selection, &options(args)).await
+    let channel = resolved(args, selection, &options(args)).await;
+    channel.map_err(|failure| match &args.access.mirror {
+        Some(mirror) if failure.hint.is_none() => {
+            failure.hint(format!("plinth bundle push ARCHIVE {mirror} brings a channel there"))
+        }
+        _ => failure,
+    })
 }
 
 /// The same, with options of its own.

@@ -242,11 +242,16 @@ async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError
     let roots: Vec<ComponentVersion> = all.iter().filter(|at| !referenced.contains(&at.name)).cloned().collect();
     let mut names: Vec<&str> = roots.iter().map(|root| root.name.as_str()).collect();
     names.dedup();
+    // plinth itself is in every bundle, beside the channel.
+    if names.len() > 1 {
+        names.retain(|name| *name != crate::program::COMPONENT);
+    }
     match names.as_slice() {
         // Everything is referred to: there is a cycle, and following the references will find and print it.
         [] if !all.is_empty() => Ok(all.swap_remove(0)),
         [name] => {
-            let there = roots.iter().map(|root| root.version.as_str()).collect::<Vec<_>>();
+            let own = roots.iter().filter(|root| root.name == *name);
+            let there = own.map(|root| root.version.as_str()).collect::<Vec<_>>();
             let version = versions::pick(opened.version.as_deref(), there.iter().copied());
             version.map(|version| ComponentVersion::new(*name, version)).ok_or_else(|| {
                 let there = there.iter().map(|version| (*version).to_owned()).collect();

@@ -130,6 +130,40 @@ fn tar_entries(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// A static executable of this machine, as far as its header says.
+fn program() -> Vec<u8> {
+    let mut bytes = vec![0; 50_000];
+    bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
+    bytes[18] = 0x3e;
+    bytes
+}
+
+/// plinth is in the bundle beside the channel, which stays the only one there, and in the mirror under its own name.
+#[test]
+fn plinth_itself_travels_along() {
+    let site = Site::new();
+    let (source, file, plinth_file) = (archive("ctf/v2-byval", CHANNEL), site.path("bundle.tgz"), site.path("plinth"));
+    std::fs::write(&plinth_file, program()).unwrap();
+    let created = plinth(&["bundle", "create", &source, "-f", &file, "--program", &plinth_file]).with_code(0);
+    assert!(!created.stderr.contains("plinth itself"), "{}", created.stderr);
+    let listed = plinth(&["channel", "ls", &file]).with_code(0).text();
+    assert!(listed.contains("acme.example/releasechannel/stable") && !listed.contains("plinth.dev"), "{listed}");
+    let host = site.registry.host();
+    plinth(&["bundle", "push", &file, &format!("{host}/site"), "--plain-http", &host]).with_code(0);
+    let version = format!("v{}", env!("CARGO_PKG_VERSION"));
+    let own = format!("{host}/site//plinth.dev/plinth:{version}");
+    let shown = plinth(&["channel", "show", &own, "--plain-http", &host, "-o", "json"]).with_code(0);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("plinth.dev/plinth"), "{:?}", shown.stdout);
+
+    let refused = plinth(&["bundle", "create", &source, "-f", &site.path("other.tgz"), "--program", "/bin/sh"]).with_code(4);
+    assert!(refused.stderr.contains("not a static build"), "{}", refused.stderr);
+    let own = plinth(&["bundle", "create", &source, "-f", &site.path("own.tgz")]).with_code(0);
+    eprintln!(
+        "SHOW 04 program-in-bundle with --program; by itself: {}",
+        own.stderr.lines().find(|line| line.contains("plinth itself")).unwrap_or("in the bundle")
+    );
+}
+
 #[test]
 fn one_platform_of_an_image() {
     let site = Site::new();

@@ -3,9 +3,7 @@
 use std::{fs, path::Path};
 
 use kube::{Api, api::DynamicObject};
-use plinth_releasechannel::{
-    Channel, Contents, Format, Options, Registries, RepositoryRef, Selection, SourceRef, bundle, inspect, push,
-};
+use plinth_releasechannel::{Contents, Options, Registries, RepositoryRef, push};
 use plinth_run::{EventKind, Outcome};
 use plinth_support::{ApiServer, Identity, Registry, RegistryOptions};
 use serde_json::{Value, json};
@@ -41,11 +39,10 @@ impl Parcel {
         send(&images(&text), &RepositoryRef::parse(&origin.host()).unwrap(), &options).await;
 
         let folder = TempDir::with_prefix("plinth-parcel-").unwrap();
-        let found = look(&distribution.source(), &options).await;
-        let bundle = bundle::create(&found, &folder.path().join("blobs"), &bundle::Kept::default()).await.unwrap();
-        let archive = folder.path().join("bundle.tgz");
-        bundle.contents.write(&archive, Format::Tgz).unwrap();
-        Self { archive: archive.display().to_string(), _folder: folder, distribution }
+        let archive = folder.path().join("bundle.tgz").display().to_string();
+        let create = ["bundle", "create", &distribution.source(), "-f", &archive, "--plain-http", &origin.host()];
+        plinth(&create).await.with_code(0);
+        Self { archive, _folder: folder, distribution }
     }
 
     /// One that was packed by another process.
@@ -56,9 +53,11 @@ impl Parcel {
 
     /// Pushes the archive below [`SITE`].
     pub(crate) async fn push(&self, mirror: &Registry) {
-        let contents = Contents::open(Path::new(&self.archive), &Options::default().limits).unwrap();
-        let target = RepositoryRef::parse(&format!("{}/{SITE}", mirror.host())).unwrap();
-        send(&contents, &target, &options(mirror)).await;
+        let place = place(mirror);
+        let (ca, docker) = (mirror.ca().display().to_string(), mirror.docker_config());
+        let trust: &[&str] = if mirror.options().tls { &["--ca", &ca] } else { &[] };
+        let push = [&["bundle", "push", &self.archive, &place][..], trust].concat();
+        Run::start_with(&push, &[("DOCKER_CONFIG", &docker)]).finish().await.with_code(0);
     }
 }
 
@@ -79,10 +78,6 @@ fn options(registry: &Registry) -> Options {
         options.docker_config = Some(registry.docker_config().join("config.json"));
     }
     options
-}
-
-async fn look(source: &str, options: &Options) -> Channel {
-    inspect(&SourceRef::parse(source).unwrap(), &Selection::default(), options).await.unwrap()
 }
 
 async fn send(contents: &Contents, target: &RepositoryRef, options: &Options) {

@@ -144,6 +144,9 @@ pub struct BundleCreate {
     /// Only images of this platform (repeatable; default: all)
     #[arg(long, value_name = "OS/ARCHITECTURE")]
     pub platform: Vec<String>,
+    /// Static plinth executable that goes into the bundle (default: this one, where it is static)
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
     /// What is required of signatures
     #[arg(long, value_enum, value_name = "POLICY")]
     pub verify: Option<Verify>,

@@ -37,11 +37,12 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     let survey = bundle::survey(&channel, &kept).await.map_err(|error| refusal(&error))?;
     tell(&survey, args.output, out);
     let staging = staging_of(&args.file);
-    let bundle = bundle::create(&channel, &staging, &kept).await.map_err(|error| {
+    let mut bundle = bundle::create(&channel, &staging, &kept).await.map_err(|error| {
         let failure = refusal(&error);
         let hint = format!("what is fetched is kept in {}: run the same command again to go on", staging.display());
         if failure.hint.is_some() { failure } else { failure.hint(hint) }
     })?;
+    add_program(args.program.as_deref(), &mut bundle, &staging, out)?;
     let written = {
         let (contents, file) = (bundle.contents.clone(), args.file.clone());
         tokio::task::spawn_blocking(move || contents.write(&file, Format::of(&file))).await
@@ -53,6 +54,20 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     bundle.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     out.talk(&format!("{} resources, {} in {}", bundle.resources, size(bundle.bytes), args.file.display()));
     Ok(Outcome::Done)
+}
+
+/// plinth itself goes along, so that a cluster behind the gap can run it. One that was asked for must be fit for it.
+fn add_program(asked: Option<&Path>, bundle: &mut bundle::Bundle, staging: &Path, out: Out) -> Result<(), Failure> {
+    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+    let own = std::env::current_exe().map_err(|error| Failure::failed(format!("find the running executable: {error}")))?;
+    match (bundle::add_program(bundle, asked.unwrap_or(&own), version, staging), asked) {
+        (Ok(()), _) => Ok(()),
+        (Err(error), Some(_)) => Err(refusal(&error)),
+        (Err(error), None) => {
+            out.talk(&format!("note: plinth itself is not in the bundle, --program takes a static build: {error}"));
+            Ok(())
+        }
+    }
 }
 
 /// The channel, or what a saved lock says of it: then with exactly the descriptors that the lock names.

@@ -73,7 +73,7 @@ pub async fn create(channel: &Channel, staging: &Path, kept: &Kept) -> Result<Bu
 }
 
 /// Adds plinth itself: the component [`program::COMPONENT`] of this version, whose image is the static executable in one layer. Where
-/// the channel has the component, or the executable cannot run alone, the bundle says so and stays as it is.
+/// the channel has the component, the bundle says so and stays as it is. An executable that cannot run alone is refused.
 pub fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, staging: &Path) -> Result<(), ResolveError> {
     let repository = format!("{DESCRIPTORS}/{}", program::COMPONENT);
     if bundle.contents.artifacts.iter().any(|entry| entry.repository == repository) {
@@ -81,17 +81,10 @@ pub fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, stagin
         return Ok(());
     }
     std::fs::create_dir_all(staging).map_err(|error| crate::ctf::file_error("create", staging, error))?;
-    match program::component(executable, version, &program::Keep::Folder(staging), &mut bundle.contents) {
-        Ok(added) => {
-            bundle.resources += 1;
-            bundle.bytes += added.size;
-            list_by_name(Some(&added.name), std::slice::from_ref(&added.manifest), bundle);
-        }
-        Err(RepositoryError::Malformed { what, reason }) => {
-            bundle.remarks.push(format!("plinth itself is not in the bundle: {what}: {reason}"));
-        }
-        Err(error) => return Err(error.into()),
-    }
+    let added = program::component(executable, version, &program::Keep::Folder(staging), &mut bundle.contents)?;
+    bundle.resources += 1;
+    bundle.bytes += added.size;
+    list_by_name(Some(&added.name), std::slice::from_ref(&added.manifest), bundle);
     bundle.contents.artifacts.sort();
     bundle.contents.artifacts.dedup();
     Ok(())
