@@ -45,6 +45,9 @@ async fn inside_of_the_namespace() {
     let parcel = Parcel::at(&archive, &folder);
     let mirror = Registry::start().unwrap();
     parcel.push(&mirror).await;
+    // In the embedded control plane first: nothing but the archive and the mirror is needed for it.
+    let rehearsed = plinth(&["rehearse", &archive, "--mirror", &place(&mirror)]).await.with_code(0);
+    assert!(rehearsed.stdout.contains("nothing is missing"), "{}", rehearsed.stdout);
     let world = World::start(&parcel.distribution).await;
     let source = format!("ghcr.io/openmcp-project//{PLATFORM}:v0.0.4");
     for source in [archive.as_str(), &source] {
