@@ -17,7 +17,7 @@ mod screen;
 mod table;
 mod tree;
 mod verbs;
-mod wire;
+pub mod wire;
 
 use std::process::ExitCode;
 

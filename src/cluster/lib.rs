@@ -20,6 +20,7 @@ mod http;
 mod inspect;
 mod list;
 pub mod review;
+mod revision;
 pub mod selector;
 pub mod watch;
 

@@ -29,7 +29,7 @@ use crate::{
     delivery::{
         self, Delivery,
         image::{Images, NotMirrored},
-        sources::LiveSources,
+        sources::{LiveSources, Sources},
     },
     figures::{Figures, gvr, number},
     graphs::Graphs,
@@ -55,8 +55,8 @@ pub struct Options {
     pub groups: BTreeSet<String>,
     /// Whether the delivery kinds are looked after; not where the OCM controllers run.
     pub delivery: bool,
-    /// How repositories are reached.
-    pub repositories: plinth_releasechannel::Options,
+    /// Where component versions are.
+    pub sources: Arc<dyn Sources>,
     /// Where mirrored images are.
     pub images: Arc<dyn Images>,
     /// Bounds of graphs.
@@ -79,7 +79,7 @@ impl Default for Options {
             lease: None,
             groups: BTreeSet::from([rgd::KRO_GROUP.to_owned()]),
             delivery: true,
-            repositories: plinth_releasechannel::Options::default(),
+            sources: Arc::new(LiveSources::default()),
             images: Arc::new(NotMirrored),
             graph: graph::Options::default(),
             workers: 4,
@@ -133,8 +133,7 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
     let instances =
         Arc::new(Instances::new(world.clone(), Arc::clone(&graphs), std::mem::take(&mut options.seed), queues.instances()));
     let definitions = Arc::new(Definitions::new(world.clone(), Arc::clone(&graphs), options.graph.clone(), queues.instances()));
-    let sources = Arc::new(LiveSources::new(options.repositories.clone()));
-    let delivery = Arc::new(Delivery::new(world.clone(), sources, Arc::clone(&options.images)));
+    let delivery = Arc::new(Delivery::new(world.clone(), Arc::clone(&options.sources), Arc::clone(&options.images)));
     let parts = Parts { watches: Arc::clone(&watches), queues, definitions, instances, delivery };
 
     parts.route();

@@ -19,7 +19,7 @@ use crate::{args::Global, exit::Failure, load::chain};
 
 /// The platform cluster, and its server's address for messages.
 #[derive(Clone)]
-pub(crate) struct Host(pub(crate) Arc<Cluster>, pub(crate) String);
+pub struct Host(pub Arc<Cluster>, pub String);
 
 impl Host {
     /// The same error, saying which server did not answer.

@@ -30,28 +30,22 @@ impl Default for Delivery {
 }
 
 /// The loop, started on demand.
-pub(crate) struct InProcess {
+pub struct InProcess {
     host: Host,
     log: Arc<Log>,
     feed: Arc<Feed>,
-    platform: String,
-    delivery: Delivery,
+    options: Options,
     handle: Mutex<Option<Handle>>,
 }
 
 impl InProcess {
-    pub(crate) fn new(host: Host, log: Arc<Log>, feed: Arc<Feed>, platform: &str, delivery: Delivery) -> Self {
-        Self { host, log, feed, platform: platform.to_owned(), delivery, handle: Mutex::new(None) }
+    /// The loop with these options; what the log proves to be applied is added to them.
+    pub fn new(host: Host, log: Arc<Log>, feed: Arc<Feed>, options: Options) -> Self {
+        Self { host, log, feed, options, handle: Mutex::new(None) }
     }
 
     fn options(&self) -> Options {
-        Options {
-            platform: Some(self.platform.clone()),
-            seed: self.log.read(|state| state.applied.clone()),
-            repositories: self.delivery.repositories.clone(),
-            images: self.delivery.images.clone(),
-            ..Options::default()
-        }
+        Options { seed: self.log.read(|state| state.applied.clone()), ..self.options.clone() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Adapters behind the ports of the use case.
+//! Adapters behind the ports of the use case. Public for whoever else puts a run together: a test, a simulation.
 
 mod approve;
 mod fetch;
@@ -10,8 +10,11 @@ mod session;
 
 pub(crate) use approve::Ask;
 pub(crate) use fetch::Fetcher;
-pub(crate) use host::{Host, connect};
+pub(crate) use host::connect;
+pub use host::Host;
 pub(crate) use keys::keys;
 pub(crate) use looped::Delivery;
+pub use looped::InProcess;
 pub(crate) use plane::{AT_ONCE, Plane, Room};
+pub use session::unfinished;
 pub(crate) use session::{Session, interrupted, journal, journal_path, refused, stopped};

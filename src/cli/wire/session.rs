@@ -8,6 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use plinth_bootstrap::{Error, Ports};
+use plinth_controller::{Options, delivery::sources::LiveSources};
 use plinth_manager::{Shutdown, SystemClock};
 use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, feed::Feed};
 
@@ -43,7 +44,13 @@ impl Session {
             .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
         let log = Arc::new(log);
         let resumed = log.read(unfinished);
-        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), feed, platform, delivery));
+        let options = Options {
+            platform: Some(platform.to_owned()),
+            sources: Arc::new(LiveSources::new(delivery.repositories)),
+            images: delivery.images,
+            ..Options::default()
+        };
+        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), feed, options));
         let ports = Ports {
             applier: host.0.clone(),
             reader: host.0.clone(),
@@ -70,7 +77,7 @@ impl Session {
 }
 
 /// The last run of the journal, where running again goes on with it.
-fn unfinished(state: &RunState) -> Option<RunId> {
+pub fn unfinished(state: &RunState) -> Option<RunId> {
     let goes_on = state.finished.as_ref().is_none_or(|finished| finished.outcome != Outcome::Done);
     state.run.clone().filter(|_| goes_on)
 }

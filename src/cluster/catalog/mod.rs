@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plinth_api::GroupVersionKind;
 use plinth_engine::ports::ReadError;
-use tokio::sync::{Mutex as AsyncMutex, broadcast, watch};
+use tokio::sync::{Mutex as AsyncMutex, broadcast};
 use tokio_util::task::AbortOnDropHandle;
 
 pub use state::CrdState;
 use state::State;
 
-use crate::{fault, http::Transport};
+use crate::{fault, http::Transport, revision::Revision};
 
 /// Changes that a slow subscriber may be behind before it is told to look at everything again.
 const CHANGES: usize = 1024;
@@ -98,7 +98,7 @@ pub struct Catalog {
     transport: Transport,
     state: Mutex<State>,
     /// Moves with every change of `state`.
-    revision: watch::Sender<u64>,
+    revision: Revision,
     changes: broadcast::Sender<SchemaChange>,
     /// Held during requests that fill the cache, so that many askers make one request.
     loading: AsyncMutex<()>,
@@ -110,7 +110,7 @@ impl Catalog {
         Arc::new(Self {
             transport,
             state: Mutex::default(),
-            revision: watch::Sender::new(0),
+            revision: Revision::default(),
             changes: broadcast::Sender::new(CHANGES),
             loading: AsyncMutex::default(),
             follower: Mutex::default(),
@@ -199,14 +199,7 @@ impl Catalog {
     }
 
     async fn until<T>(&self, mut settled: impl FnMut(&State) -> Option<T>) -> T {
-        let mut revision = self.revision.subscribe();
-        loop {
-            revision.borrow_and_update();
-            if let Some(answer) = settled(&self.lock()) {
-                return answer;
-            }
-            revision.changed().await.expect("the sender lives in self");
-        }
+        self.revision.until(|| settled(&self.lock())).await
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -214,7 +207,7 @@ impl Catalog {
     }
 
     fn announce(&self, changes: Vec<SchemaChange>) {
-        self.revision.send_modify(|revision| *revision += 1);
+        self.revision.step();
         for change in changes {
             tracing::debug!(kind = %change.gvk, event = ?change.event, "the served kinds changed");
             // Nobody listening is fine.

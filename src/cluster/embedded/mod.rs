@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use plinth_engine::ports::Clock;
 use serde_json::json;
 
-use crate::SystemClock;
+use crate::{SystemClock, revision::Revision};
 
 pub use act::{Acting, Actors, AtWork};
 pub use serve::Serving;
@@ -68,7 +68,7 @@ pub struct Embedded {
 /// What requests and watches share.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    versions: tokio::sync::watch::Sender<u64>,
+    versions: Revision,
     clock: Arc<dyn Clock>,
     witness: Option<Arc<dyn Witness>>,
 }
@@ -78,8 +78,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn versions(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.versions.subscribe()
+    /// Steps with every new resource version.
+    pub(crate) fn versions(&self) -> &Revision {
+        &self.versions
     }
 
     fn now(&self) -> Timestamp {
@@ -89,11 +90,13 @@ impl Shared {
     /// Changes the state and wakes the watches.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
-        let cuts = state.faults.cuts;
+        let (version, cuts) = (state.store.version(), state.faults.cuts);
         let answer = change(&mut state);
-        let (version, cut) = (state.store.version(), state.faults.cuts != cuts);
+        let has_moved = (state.store.version(), state.faults.cuts) != (version, cuts);
         drop(state);
-        self.versions.send_if_modified(|known| std::mem::replace(known, version) != version || cut);
+        if has_moved {
+            self.versions.step();
+        }
         answer
     }
 
@@ -117,9 +120,12 @@ impl Embedded {
     /// A control plane with the namespaces and roles that every cluster has.
     pub fn new(options: &Options) -> Self {
         let state = State::new(options.history, options.seed, options.collect);
-        let (versions, _) = tokio::sync::watch::channel(0);
-        let shared =
-            Shared { state: Mutex::new(state), versions, clock: Arc::clone(&options.clock), witness: options.witness.clone() };
+        let shared = Shared {
+            state: Mutex::new(state),
+            versions: Revision::default(),
+            clock: Arc::clone(&options.clock),
+            witness: options.witness.clone(),
+        };
         let embedded = Self { shared: Arc::new(shared) };
         embedded.furnish("");
         embedded

@@ -7,7 +7,6 @@ use std::{
 
 use plinth_api::{ClusterKey, Object, ObjectKey};
 use plinth_engine::ports::{Query, ReadError};
-use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -19,6 +18,7 @@ use crate::{
     backoff::{Backoff, seed_of},
     cluster::Cluster,
     clusters::Clusters,
+    revision::Revision,
 };
 
 /// Told about changes, outside any lock; it must not block (it puts a key on a queue).
@@ -47,7 +47,7 @@ pub struct Watches {
     clusters: Clusters,
     inner: Mutex<Inner>,
     /// Moves whenever a watch's state does.
-    moved: watch::Sender<u64>,
+    moved: Revision,
 }
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ struct Inner {
 impl Watches {
     /// Nothing is watched yet, and no cluster engaged.
     pub fn new(settings: Settings) -> Arc<Self> {
-        Arc::new(Self { settings, clusters: Clusters::default(), inner: Mutex::default(), moved: watch::Sender::new(0) })
+        Arc::new(Self { settings, clusters: Clusters::default(), inner: Mutex::default(), moved: Revision::default() })
     }
 
     /// Says where notices for a role go.
@@ -160,13 +160,7 @@ impl Watches {
 
     /// Waits until all these watches are synced or parked. Bound it by a deadline: a cluster may be away for long.
     pub async fn until_synced(&self, watches: &[WatchKey]) {
-        let mut moved = self.moved.subscribe();
-        while !watches.iter().all(|watch| self.synced(watch)) {
-            moved.borrow_and_update();
-            if watches.iter().all(|watch| self.synced(watch)) || moved.changed().await.is_err() {
-                return;
-            }
-        }
+        self.moved.until(|| watches.iter().all(|watch| self.synced(watch)).then_some(())).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -191,7 +185,7 @@ impl Watches {
                 sink(&owner, &notice);
             }
         }
-        self.moved.send_modify(|count| *count += 1);
+        self.moved.step();
     }
 
     fn report(&self, watch: &WatchKey, mut step: Step) {
@@ -215,7 +209,7 @@ impl Watches {
         let synced = inner.book.state(watch).is_some_and(|state| state.is_current());
         inner.book.set_state(watch, WatchState::Failing { error, attempt, next, synced });
         drop(inner);
-        self.moved.send_modify(|count| *count += 1);
+        self.moved.step();
         next
     }
 }

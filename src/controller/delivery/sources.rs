@@ -47,6 +47,7 @@ pub trait Sources: Send + Sync {
 const KEPT: usize = 16;
 
 /// Sources by way of the release channel's adapters.
+#[derive(Default)]
 pub struct LiveSources {
     options: Options,
     opened: Mutex<VecDeque<Opened>>,

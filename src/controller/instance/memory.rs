@@ -60,6 +60,16 @@ struct Held<T> {
     what: T,
     attempts: u32,
     until: Timestamp,
+    /// Its time is over: a pass has looked again since, and whatever that pass did not try needs no other one.
+    is_over: bool,
+}
+
+impl<T> Held<T> {
+    /// Whether it still counts.
+    fn holds(&mut self, now: Timestamp) -> bool {
+        self.is_over |= self.until <= now;
+        !self.is_over
+    }
 }
 
 /// What memory and index say together.
@@ -141,7 +151,7 @@ impl Memory {
     pub(super) fn failed(&mut self, key: &ObjectKey, failure: Failure, now: Timestamp) -> Duration {
         let attempts = self.failures.get(key).map_or(0, |held| held.attempts) + 1;
         let delay = backoff(&failure).delay(attempts, seed_of(&key.to_string()));
-        self.failures.insert(key.clone(), Held { what: failure, attempts, until: later(now, delay) });
+        self.failures.insert(key.clone(), Held { what: failure, attempts, until: later(now, delay), is_over: false });
         delay
     }
 
@@ -149,20 +159,20 @@ impl Memory {
     pub(super) fn list_failed(&mut self, query: &Query, error: ReadError, now: Timestamp) -> Duration {
         let attempts = self.list_failures.get(query).map_or(0, |held| held.attempts) + 1;
         let delay = Backoff::REQUESTS.delay(attempts, seed_of(&query.selector));
-        self.list_failures.insert(query.clone(), Held { what: error, attempts, until: later(now, delay) });
+        self.list_failures.insert(query.clone(), Held { what: error, attempts, until: later(now, delay), is_over: false });
         delay
     }
 
-    /// Failures that still count at this time; those whose time is over are tried again.
-    pub(super) fn failures(&self, now: Timestamp) -> BTreeMap<ObjectKey, Failure> {
-        let held = self.failures.iter().filter(|(_, held)| held.until > now);
-        held.map(|(key, held)| (key.clone(), held.what.clone())).collect()
+    /// Failures that still count at this time, when a pass begins; those whose time is over are tried again.
+    pub(super) fn failures(&mut self, now: Timestamp) -> BTreeMap<ObjectKey, Failure> {
+        let held = self.failures.iter_mut().filter_map(|(key, held)| held.holds(now).then(|| (key.clone(), held.what.clone())));
+        held.collect()
     }
 
     /// List failures that still count at this time.
-    pub(super) fn list_failures(&self, now: Timestamp) -> BTreeMap<Query, ReadError> {
-        let held = self.list_failures.iter().filter(|(_, held)| held.until > now);
-        held.map(|(query, held)| (query.clone(), held.what.clone())).collect()
+    pub(super) fn list_failures(&mut self, now: Timestamp) -> BTreeMap<Query, ReadError> {
+        let held = self.list_failures.iter_mut().filter_map(|(query, held)| held.holds(now).then(|| (query.clone(), held.what.clone())));
+        held.collect()
     }
 
     /// A kind came to be served: failures for want of it are over. Whether there were any.
@@ -181,8 +191,9 @@ impl Memory {
 
     /// When the next failure is to be tried again.
     pub(super) fn next_attempt(&self, now: Timestamp) -> Option<Duration> {
-        let times = self.failures.values().map(|held| held.until).chain(self.list_failures.values().map(|held| held.until));
-        let next = times.min()?;
+        let objects = self.failures.values().filter(|held| !held.is_over).map(|held| held.until);
+        let lists = self.list_failures.values().filter(|held| !held.is_over).map(|held| held.until);
+        let next = objects.chain(lists).min()?;
         Some(Duration::try_from(next.duration_since(now)).unwrap_or(Duration::ZERO))
     }
 }
@@ -220,7 +231,7 @@ pub(super) fn mark_terminating(object: &mut Object) {
 }
 
 /// Kubernetes' resource versions are numbers that grow; anything else counts as oldest.
-pub(super) fn version(object: &Object) -> u64 {
+pub(crate) fn version(object: &Object) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
@@ -295,6 +306,20 @@ mod tests {
         assert!(memory.failed(&key(), failure(), over) > first);
         memory.wrote(&key(), &at_version("1"));
         assert_eq!(memory.next_attempt(over), None);
+    }
+
+    /// A write that had its effect although its answer was lost is never tried again, and must not be waited for either.
+    #[test]
+    fn a_failure_whose_time_is_over_asks_for_no_other_pass() {
+        let (mut memory, start) = (Memory::default(), Timestamp::UNIX_EPOCH);
+        let failure = || Failure::Read(ReadError::Unavailable("reset".into()));
+        let first = memory.failed(&key(), failure(), start);
+        let over = later(start, first);
+        assert_eq!(memory.next_attempt(over), Some(Duration::ZERO), "a pass that took that long has still counted it");
+        assert!(memory.failures(over).is_empty());
+        assert_eq!(memory.next_attempt(over), None);
+        assert!(memory.failed(&key(), failure(), over) > first, "attempts go on counting");
+        assert!(memory.next_attempt(over).is_some());
     }
 
     #[test]

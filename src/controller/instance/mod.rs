@@ -36,6 +36,8 @@ use crate::{
     world::World,
 };
 
+pub(crate) use self::memory::version;
+
 /// Role of the owners that instances are.
 pub const ROLE: &str = "instance";
 

@@ -27,7 +27,7 @@ use super::{
     history::Issued,
     status::{self, Situation},
 };
-use crate::{conditions, figures, graphs::Graphs, world::World};
+use crate::{conditions, figures, graphs::Graphs, instance::version, world::World};
 
 /// Role of the owners that definitions are.
 pub const ROLE: &str = "definition";
@@ -64,6 +64,8 @@ struct Known {
     issued: Issued,
     /// What was last written into that revision's status, and which one that is.
     verified: Option<(i64, String)>,
+    /// The server's answer to our last write of it, until the index has caught up.
+    recent: Option<Object>,
 }
 
 impl Definitions {
@@ -93,10 +95,22 @@ impl Definitions {
 
     async fn object(&self, key: &ObjectKey) -> Result<Option<Object>, Trouble> {
         match self.world.index.look(key) {
-            Look::Present(object) => Ok(Some(object.as_ref().clone())),
+            Look::Present(object) => Ok(Some(self.newest(key, &object))),
             Look::Absent => Ok(None),
             Look::Unwatched | Look::Unknown => Ok(self.world.reader.get(key).await?),
         }
+    }
+
+    /// The index lags behind our own writes by one round trip: a pass in between must not write the same again.
+    fn newest(&self, key: &ObjectKey, seen: &Object) -> Object {
+        let mut shared = self.lock();
+        let Some(known) = shared.get_mut(key) else { return seen.clone() };
+        known.recent.take_if(|recent| version(recent) <= version(seen));
+        known.recent.as_ref().unwrap_or(seen).clone()
+    }
+
+    fn wrote(&self, key: &ObjectKey, object: Object) {
+        self.lock().entry(key.clone()).or_default().recent = Some(object);
     }
 
     async fn keep(&self, key: &ObjectKey, object: &Object) -> Result<Outcome, Trouble> {
@@ -307,7 +321,11 @@ impl Definitions {
     async fn write_status(&self, key: &ObjectKey, object: &Object, status: Value) -> Result<(), Trouble> {
         match write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await {
             // It went away in between.
-            Ok(_) | Err(WriteError::NotFound { .. }) => Ok(()),
+            Ok(None) | Err(WriteError::NotFound { .. }) => Ok(()),
+            Ok(Some(object)) => {
+                self.wrote(key, object);
+                Ok(())
+            }
             Err(error) => Err(error.into()),
         }
     }

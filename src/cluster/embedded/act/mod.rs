@@ -177,19 +177,17 @@ impl Actors {
 
     /// Steps whenever something changed or is due, for ever.
     async fn run(mut self, outlook: Arc<Mutex<Outlook>>) {
-        let clock = Arc::clone(&self.shared.clock);
-        let mut versions = self.shared.versions();
+        let shared = Arc::clone(&self.shared);
+        let clock = Arc::clone(&shared.clock);
         loop {
-            versions.mark_unchanged();
             let found = self.step();
             *outlook.lock().unwrap_or_else(PoisonError::into_inner) = found;
-            if self.seen != self.shared.lock().store.version() {
-                continue;
-            }
+            let seen = self.seen;
+            let changed = shared.versions().until(|| (shared.lock().store.version() != seen).then_some(()));
             let left = found.next.map(|at| Duration::try_from(at.duration_since(clock.now())).unwrap_or_default());
             tokio::select! {
                 biased;
-                _ = versions.changed() => {}
+                () = changed => {}
                 () = clock.sleep(left.unwrap_or(Duration::MAX)), if left.is_some() => {}
             }
         }

@@ -109,7 +109,6 @@ impl WatchPlan {
 struct Running {
     shared: Arc<Shared>,
     plan: WatchPlan,
-    versions: tokio::sync::watch::Receiver<u64>,
     deadline: Instant,
     bookmark: Instant,
     /// How often watches had been cut when this one began.
@@ -120,9 +119,8 @@ struct Running {
 /// The lines of a watch, until its time is over, its versions are forgotten, or the control plane is gone.
 pub(crate) fn lines(shared: Arc<Shared>, plan: WatchPlan) -> impl Stream<Item = Bytes> + Send {
     let now = Instant::now();
-    let versions = shared.versions();
     let cuts = shared.lock().faults.cuts;
-    let running = Running { shared, versions, cuts, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
+    let running = Running { shared, cuts, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
     stream::unfold(running, async |mut running| {
         let lines = running.next().await?;
         let text: String = lines.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
@@ -136,18 +134,15 @@ impl Running {
             return Some(std::mem::take(&mut self.plan.first));
         }
         while !self.ended {
-            self.versions.mark_unchanged();
-            let lines = self.news();
-            if !lines.is_empty() {
-                return Some(lines);
-            }
-            if self.ended {
-                break;
-            }
+            let shared = Arc::clone(&self.shared);
             let wake = self.deadline.min(self.bookmark);
+            let news = shared.versions().until(|| {
+                let lines = self.news();
+                (self.ended || !lines.is_empty()).then_some(lines)
+            });
             tokio::select! {
                 biased;
-                changed = self.versions.changed() => self.ended = changed.is_err(),
+                lines = news => return (!lines.is_empty()).then_some(lines),
                 () = sleep_until(wake) => {
                     self.ended = Instant::now() >= self.deadline;
                     self.bookmark = Instant::now() + BOOKMARK;

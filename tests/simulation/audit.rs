@@ -1,0 +1,189 @@
+//! Looks at every request that a process makes while it is made, and holds it against the promises.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use http::Uri;
+use plinth_run::RunState;
+use serde_json::Value;
+
+use crate::{door::Door, trace::Trace};
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    method: String,
+    path: String,
+    query: String,
+    body: Bytes,
+}
+
+impl Asked {
+    pub(crate) fn new(method: &str, uri: &Uri, body: Bytes) -> Self {
+        Self { method: method.to_owned(), path: uri.path().to_owned(), query: uri.query().unwrap_or_default().to_owned(), body }
+    }
+
+    pub(crate) fn is_watch(&self) -> bool {
+        self.query.contains("watch=true")
+    }
+
+    /// Whether it changes an object; reviews are questions.
+    pub(crate) fn is_write(&self) -> bool {
+        self.method != "GET" && !self.path.contains("/selfsubject") && !self.query.contains("dryRun")
+    }
+
+    fn manager(&self) -> &str {
+        self.query.split('&').find_map(|pair| pair.strip_prefix("fieldManager=")).unwrap_or_default()
+    }
+}
+
+/// Prints the method, the path, and for an apply its field manager.
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)?;
+        match self.manager() {
+            "" => Ok(()),
+            manager => write!(f, " as {manager}"),
+        }
+    }
+}
+
+/// What was applied last by a manager to an object.
+#[derive(Clone, Debug)]
+struct Applied {
+    body: Bytes,
+    /// The object that came of it, without what others and the server move.
+    result: Value,
+    uid: Value,
+    generation: i64,
+    /// Whether the process that is alive knows.
+    is_known: bool,
+}
+
+/// Which deletions are in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Deletions {
+    /// None is.
+    #[default]
+    None,
+    /// These paths may go, once all of the others are there.
+    Prune { going: BTreeSet<String>, staying: BTreeSet<String> },
+    /// Everything that is ours.
+    All,
+}
+
+/// The memory of one simulation.
+pub(crate) struct Audit {
+    door: Door,
+    trace: Arc<Trace>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    applied: BTreeMap<(String, String), Applied>,
+    deletions: Deletions,
+    writes: usize,
+}
+
+impl Audit {
+    pub(crate) fn new(door: Door, trace: Arc<Trace>) -> Arc<Self> {
+        Arc::new(Self { door, trace, inner: Mutex::default() })
+    }
+
+    /// Says which deletions are in order from now on.
+    pub(crate) fn allow(&self, deletions: Deletions) {
+        self.inner.lock().unwrap().deletions = deletions;
+    }
+
+    /// A process begins with this journal: only what it proves is known to it.
+    pub(crate) fn begin(&self, journal: &RunState) {
+        let mut inner = self.inner.lock().unwrap();
+        for ((path, _), applied) in &mut inner.applied {
+            applied.is_known = journal.applied.iter().any(|(key, proof)| {
+                path.ends_with(&format!("/{}", key.name))
+                    && proof.uid.as_deref().is_some_and(|uid| applied.uid == uid)
+                    && proof.generation == applied.generation
+            });
+        }
+    }
+
+    /// Writes that were carried out.
+    pub(crate) fn writes(&self) -> usize {
+        self.inner.lock().unwrap().writes
+    }
+
+    /// Just before a request has its effect.
+    pub(crate) async fn before(&self, asked: &Asked) {
+        if asked.method != "DELETE" {
+            return;
+        }
+        let deletions = self.inner.lock().unwrap().deletions.clone();
+        match deletions {
+            Deletions::All => {}
+            Deletions::Prune { going, staying } if going.contains(&asked.path) => {
+                for path in staying {
+                    if self.door.get(&path).await.is_none() {
+                        self.trace.broken("prune only after a complete pass", &format!("{asked} while {path} is missing"));
+                    }
+                }
+            }
+            Deletions::Prune { .. } | Deletions::None => {
+                // What is gone already, or will be with its owner, is not deleted by this.
+                if self.door.get(&asked.path).await.is_some() {
+                    self.trace.broken("never delete on failure", &format!("{asked}: nothing is to go"));
+                }
+            }
+        }
+    }
+
+    /// A request had its effect.
+    pub(crate) fn after(&self, asked: &Asked, code: u16, answer: &[u8], is_delivered: bool) {
+        if !asked.is_write() || code >= 300 {
+            return;
+        }
+        let mut inner = self.inner.lock().unwrap();
+        inner.writes += 1;
+        if asked.method != "PATCH" {
+            return;
+        }
+        let Ok(object) = serde_json::from_slice::<Value>(answer) else { return };
+        let (uid, generation) = (object["metadata"]["uid"].clone(), object["metadata"]["generation"].as_i64().unwrap_or_default());
+        let result = settled(object, asked.path.ends_with("/status"));
+        let key = (asked.path.clone(), asked.manager().to_owned());
+        let next = Applied { body: asked.body.clone(), result, uid, generation, is_known: is_delivered };
+        if let Some(before) = inner.applied.insert(key, next.clone())
+            && before.is_known
+            && before.uid == next.uid
+            && before.body == next.body
+            && before.result == next.result
+        {
+            self.trace.broken("nothing twice", &format!("{asked}: the same again, and it was known to be there"));
+        }
+    }
+
+    /// The answer to a request got lost on its way.
+    pub(crate) fn undelivered(&self, asked: &Asked) {
+        let key = (asked.path.clone(), asked.manager().to_owned());
+        if let Some(applied) = self.inner.lock().unwrap().applied.get_mut(&key) {
+            applied.is_known = false;
+        }
+    }
+}
+
+/// An object without what moves by itself.
+fn settled(mut object: Value, is_status: bool) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+        metadata.remove("managedFields");
+        metadata.remove("generation");
+    }
+    if let (false, Some(fields)) = (is_status, object.as_object_mut()) {
+        fields.remove("status");
+    }
+    object
+}

@@ -1,0 +1,294 @@
+//! One life of a platform: it is brought up, changed and taken down, in the weather and with the kills that a seed draws.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use plinth_cluster::embedded::{Embedded, Options};
+use plinth_controller::Handle;
+use plinth_run::Outcome;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    audit::Deletions,
+    clock::SimulatedClock,
+    operator::{self, Pace},
+    planted::Plant,
+    platform::{INSTANCE, SMALL, Values},
+    process::{Process, World},
+    random::Random,
+    state::{self, State},
+    weather::Climate,
+};
+
+/// Runs until one is well, in weather that gets better; far more than it ever takes.
+const ATTEMPTS: u64 = 12;
+/// Longest that anything may take, in simulated time.
+const PATIENCE: Duration = Duration::from_hours(2);
+/// How long the loop may need after the instance says that it is ready, to remove what nobody wants any more.
+const SETTLES: u32 = 120;
+
+/// How a life went.
+pub(crate) struct Report {
+    pub(crate) digest: u64,
+    pub(crate) broken: Vec<String>,
+    pub(crate) lines: Vec<String>,
+    pub(crate) writes: usize,
+}
+
+/// Lives through what a seed draws.
+pub(crate) fn live(seed: u64, plant: Plant) -> Report {
+    in_paused_time(async {
+        let mut random = Random::new(seed);
+        let mut life = Life::begin(&mut random, plant).await;
+        if timeout(PATIENCE, life.all(&mut random)).await.is_err() {
+            life.world.trace.broken("the run ends", "it did not");
+        }
+        let trace = &life.world.trace;
+        Report { digest: trace.digest(), broken: trace.all_broken(), lines: trace.lines(), writes: life.world.audit.writes() }
+    })
+}
+
+/// What the platform is with these values where nothing goes wrong.
+fn undisturbed(values: &Values) -> Arc<State> {
+    static KNOWN: Mutex<BTreeMap<Values, Arc<State>>> = Mutex::new(BTreeMap::new());
+    if let Some(known) = KNOWN.lock().unwrap().get(values) {
+        return Arc::clone(known);
+    }
+    // In a thread of its own, because one runtime cannot wait inside another.
+    let state = std::thread::scope(|scope| scope.spawn(|| in_paused_time(calm(values))).join().unwrap());
+    let state = Arc::new(state);
+    KNOWN.lock().unwrap().insert(values.clone(), Arc::clone(&state));
+    state
+}
+
+async fn calm(values: &Values) -> State {
+    let mut random = Random::new(0);
+    let life = Life::begin(&mut random, Plant::Nothing).await;
+    let process = life.world.process(Climate::default(), random.fork(), None);
+    let outcome = process.up(values).await;
+    assert_eq!(outcome, Some(Outcome::Done), "{}", process.message());
+    state::normal(state::raw(&life.world.door).await)
+}
+
+fn in_paused_time<T>(simulation: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(simulation)
+}
+
+struct Life {
+    world: World,
+    /// The operators of the cluster.
+    _operators: tokio::task::JoinSet<()>,
+    /// What was there before, which is to stay as it is.
+    foreign: State,
+    /// The operator of the platform never brings its kind.
+    is_stuck: bool,
+}
+
+impl Life {
+    async fn begin(random: &mut Random, plant: Plant) -> Self {
+        let clock = SimulatedClock::start();
+        // A short history makes real `410 Gone` of watches that lag behind.
+        let history = random.pick(&[20, 200, 10_000]);
+        let options = Options {
+            history,
+            seed: random.number(),
+            clock: Arc::new(move || plinth_engine::ports::Clock::now(&clock)),
+            ..Options::default()
+        };
+        let world = World::new(Embedded::new(&options), clock, &SMALL, plant);
+        furnish(&world).await;
+        let foreign = state::raw(&world.door).await;
+        let (pace, is_stuck) = (Pace::drawn(random), random.chance(40));
+        let pace = if is_stuck { pace.without_kind() } else { pace };
+        let operators = operator::start(&world.door, pace);
+        Self { world, _operators: operators, foreign, is_stuck }
+    }
+
+    async fn all(&mut self, random: &mut Random) {
+        let mut values = Values::drawn(random);
+        if self.is_stuck {
+            self.waits(&values, random).await;
+        }
+        self.up(&values, Deletions::None, random).await;
+        let by_user = random.chance(500);
+        for _ in 0..random.between(0, 3) {
+            let next = Values::drawn(random);
+            if by_user {
+                self.edit(&values, &next, random).await;
+            } else {
+                self.up(&next, deletions(&values, &next), random).await;
+            }
+            values = next;
+        }
+        if random.chance(400) {
+            self.down(&values, random).await;
+        }
+    }
+
+    /// A platform whose operator never brings the kind ends with what it waits for, and without harm.
+    async fn waits(&self, values: &Values, random: &mut Random) {
+        let process = self.process(Climate::drawn(random), random);
+        let outcome = process.up(values).await;
+        let message = process.message();
+        self.world.trace.say(&format!("ended as {outcome:?}: {message}"));
+        if outcome != Some(Outcome::Deadline) || !message.contains("Bucket.storage.test/v1") {
+            self.broken("the run says what it waits for", &format!("{outcome:?}: {message}"));
+        }
+        operator::register(&self.world.door).await;
+    }
+
+    async fn up(&self, values: &Values, deletions: Deletions, random: &mut Random) {
+        self.world.audit.allow(deletions);
+        self.until_done(random, async |process| process.up(values).await).await;
+        self.is_as(&undisturbed(values), "after up").await;
+        self.world.audit.allow(Deletions::None);
+    }
+
+    async fn down(&self, values: &Values, random: &mut Random) {
+        self.world.audit.allow(Deletions::All);
+        self.until_done(random, async |process| process.down(values).await).await;
+        let mut wanted = state::normal(self.foreign.clone());
+        let brought = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/buckets.storage.test";
+        wanted.insert(brought.to_owned(), undisturbed(values)[brought].clone());
+        self.is_as(&wanted, "after down").await;
+    }
+
+    /// Runs it, and again where it was killed or gave up, until it is done.
+    async fn until_done(&self, random: &mut Random, run: impl AsyncFn(&Process<'_>) -> Option<Outcome>) {
+        let kills = random.pick(&[0, 0, 1, 1, 2, 4]);
+        for attempt in 0..ATTEMPTS {
+            let is_last = attempt + 1 == ATTEMPTS;
+            let mut climate = if is_last { Climate::default() } else { Climate::drawn(random) };
+            let mut torn = None;
+            let mut dies_after = None;
+            if attempt < kills {
+                match random.between(0, 4) {
+                    0 => torn = Some(random.between(0, 60)),
+                    1 => dies_after = Some(random.millis(0, 20_000)),
+                    way => climate.kill = Some((random.between(0, 250), way == 2)),
+                }
+            }
+            let process = self.world.process(climate, random.fork(), torn);
+            if let Some(time) = dies_after {
+                process.dies_after(time);
+            }
+            let outcome = run(&process).await;
+            self.world.trace.say(&format!("ended as {outcome:?}: {}", process.message()));
+            match outcome {
+                Some(Outcome::Done) => return,
+                Some(_) if process.message().is_empty() => self.broken("the run ends", &format!("{outcome:?} without a word")),
+                Some(_) if is_last => self.broken("the run ends", &format!("{outcome:?} in good weather: {}", process.message())),
+                _ => {}
+            }
+            // The dead process's tasks end, and the weather gets better.
+            drop(process);
+            sleep(random.millis(0, 10_000)).await;
+        }
+    }
+
+    /// A user changes the instance while the loop keeps it.
+    async fn edit(&self, before: &Values, after: &Values, random: &mut Random) {
+        self.world.audit.allow(deletions(before, after));
+        let wanted = undisturbed(after);
+        let restarts = random.pick(&[0, 0, 1, 2]);
+        for attempt in 0..=restarts {
+            let process = self.process(Climate::drawn(random), random);
+            if attempt < restarts {
+                process.dies_after(random.millis(0, 15_000));
+            }
+            let begun = random.millis(0, 3_000);
+            process
+                .keep(async |handle| {
+                    sleep(begun).await;
+                    if attempt == 0 {
+                        self.world.trace.say(&format!("a user wants {}", Value::Object(after.spec())));
+                        self.world.door.merge(INSTANCE, &json!({"spec": after.spec()})).await;
+                    }
+                    self.settles(handle, &wanted).await;
+                })
+                .await;
+        }
+        // Killed before the user's change: the change is made all the same.
+        let process = self.process(Climate::default(), random);
+        process
+            .keep(async |handle| {
+                self.world.door.merge(INSTANCE, &json!({"spec": after.spec()})).await;
+                self.settles(handle, &wanted).await;
+            })
+            .await;
+        self.is_as(&wanted, "after an edit").await;
+        self.world.audit.allow(Deletions::None);
+    }
+
+    /// Waits until the loop has nothing left to do and everything is as wanted.
+    async fn settles(&self, handle: &Handle, wanted: &State) {
+        for _ in 0..SETTLES {
+            sleep(Duration::from_secs(1)).await;
+            if handle.is_settled() && self.is_ready().await && self.state().await == *wanted {
+                return;
+            }
+        }
+    }
+
+    async fn is_ready(&self) -> bool {
+        let Some(instance) = self.world.door.get(INSTANCE).await else { return false };
+        let conditions = instance["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|condition| {
+            condition["type"] == "Ready" && condition["status"] == "True" && condition["observedGeneration"] == instance["metadata"]["generation"]
+        })
+    }
+
+    fn process(&self, climate: Climate, random: &mut Random) -> Process<'_> {
+        self.world.process(climate, random.fork(), None)
+    }
+
+    async fn state(&self) -> State {
+        state::normal(state::raw(&self.world.door).await)
+    }
+
+    /// The final state is that of an undisturbed run, and what is foreign was not touched.
+    async fn is_as(&self, wanted: &State, when: &str) {
+        for difference in state::differences(&self.state().await, wanted) {
+            self.broken("the state is that of an undisturbed run", &format!("{when}: {difference}"));
+        }
+        let now = state::raw(&self.world.door).await;
+        for (path, object) in &self.foreign {
+            if now.get(path) != Some(object) {
+                self.broken("foreign objects are not touched", &format!("{when}: {path}"));
+            }
+        }
+    }
+
+    fn broken(&self, promise: &str, how: &str) {
+        self.world.trace.broken(promise, how);
+    }
+}
+
+/// What may go when the values change: what the one has and the other has not, once the rest of its owner is there.
+fn deletions(before: &Values, after: &Values) -> Deletions {
+    let (before, after) = (undisturbed(before), undisturbed(after));
+    let going: BTreeSet<String> = before.keys().filter(|path| !after.contains_key(*path)).cloned().collect();
+    let owner = |object: &Value| object["metadata"]["labels"]["kro.run/instance-id"].clone();
+    let owners: Vec<Value> = going.iter().map(|path| owner(&before[path])).collect();
+    let staying = after.iter().filter(|(_, object)| owners.contains(&owner(object))).map(|(path, _)| path.clone()).collect();
+    Deletions::Prune { going, staying }
+}
+
+/// Objects of others: beside, among and like ours.
+async fn furnish(world: &World) {
+    let map = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": {"a": "b"}});
+    let maps = "/api/v1/namespaces/default/configmaps";
+    world.door.create(maps, &map("foreign", json!({}))).await;
+    world.door.create(maps, &map("managed-by-others", json!({"app.kubernetes.io/managed-by": "helm", "kro.run/owned": "true"}))).await;
+    let pod = json!({"metadata": {"labels": {"app": "legacy"}}, "spec": {"containers": [{"name": "c", "image": "example.test/legacy:v1"}]}});
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "legacy"}}, "template": pod});
+    let status = json!({"observedGeneration": 1});
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    world.door.create(deployments, &json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "legacy"}, "spec": spec})).await;
+    world.door.merge(&format!("{deployments}/legacy/status"), &json!({"status": status})).await;
+}

@@ -1,0 +1,116 @@
+//! The programs that would run on the cluster: one that makes Deployments available, and the platform's operator, which brings
+//! a kind once its Deployment is available, and serves it.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::sleep};
+
+use crate::{door::Door, random::Random};
+
+/// Where the late kind is.
+pub(crate) const BUCKETS: &str = "/apis/storage.test/v1/buckets";
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
+
+/// How long each of them takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    available: Duration,
+    registers: Option<Duration>,
+    serves: Duration,
+}
+
+impl Pace {
+    pub(crate) fn drawn(random: &mut Random) -> Self {
+        Self {
+            available: random.millis(0, 3000),
+            registers: Some(random.millis(0, 3000)),
+            serves: random.millis(0, 2000),
+        }
+    }
+
+    /// The operator never brings its kind.
+    pub(crate) fn without_kind(self) -> Self {
+        Self { registers: None, ..self }
+    }
+}
+
+/// Runs them until the set is dropped.
+pub(crate) fn start(door: &Door, pace: Pace) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(deployments(door.clone(), pace));
+    tasks.spawn(buckets(door.clone(), pace));
+    tasks
+}
+
+/// Brings the late kind.
+pub(crate) async fn register(door: &Door) {
+    door.create(CRDS, &bucket_kind()).await;
+}
+
+async fn deployments(door: Door, pace: Pace) {
+    let mut events = door.watch(DEPLOYMENTS).await;
+    while let Some(event) = events.next().await {
+        let object = &event["object"];
+        if event["type"] == "DELETED" || object["status"]["observedGeneration"] == object["metadata"]["generation"] {
+            continue;
+        }
+        sleep(pace.available).await;
+        let path = path_of("/apis/apps/v1", "deployments", object);
+        let Some(now) = door.get(&path).await else { continue };
+        let replicas = now["spec"]["replicas"].clone();
+        let status = json!({
+            "replicas": replicas, "availableReplicas": replicas, "readyReplicas": replicas, "updatedReplicas": replicas,
+            "observedGeneration": now["metadata"]["generation"],
+        });
+        door.merge(&format!("{path}/status"), &json!({"status": status})).await;
+        if let (Some(delay), Some("operator")) = (pace.registers, object["metadata"]["name"].as_str()) {
+            sleep(delay).await;
+            register(&door).await;
+        }
+    }
+}
+
+async fn buckets(door: Door, pace: Pace) {
+    let mut events = door.watch(CRDS).await;
+    while let Some(event) = events.next().await {
+        if event["object"]["metadata"]["name"] == "buckets.storage.test" {
+            break;
+        }
+    }
+    let mut events = door.watch(BUCKETS).await;
+    while let Some(event) = events.next().await {
+        let object = &event["object"];
+        if event["type"] == "DELETED" || object["status"]["observedGeneration"] == object["metadata"]["generation"] {
+            continue;
+        }
+        sleep(pace.serves).await;
+        let path = path_of("/apis/storage.test/v1", "buckets", object);
+        let Some(now) = door.get(&path).await else { continue };
+        let status = json!({
+            "phase": "Ready", "endpoint": format!("s3.{}.size-{}", now["metadata"]["name"].as_str().unwrap(), now["spec"]["size"]),
+            "observedGeneration": now["metadata"]["generation"],
+        });
+        door.merge(&format!("{path}/status"), &json!({"status": status})).await;
+    }
+}
+
+fn path_of(root: &str, plural: &str, object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    format!("{root}/namespaces/{}/{plural}/{}", text("namespace"), text("name"))
+}
+
+fn bucket_kind() -> Value {
+    let fields = |names: Value| json!({"type": "object", "properties": names});
+    let schema = json!({"type": "object", "properties": {
+        "spec": fields(json!({"size": {"type": "integer"}})),
+        "status": fields(json!({"phase": {"type": "string"}, "endpoint": {"type": "string"}, "observedGeneration": {"type": "integer"}})),
+    }});
+    let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "buckets.storage.test"},
+        "spec": {"group": "storage.test", "scope": "Namespaced", "names": {"kind": "Bucket", "plural": "buckets", "singular": "bucket", "listKind": "BucketList"}, "versions": [version]},
+    })
+}

@@ -1,0 +1,93 @@
+//! Everything that a control plane holds, in a form that two runs have in common.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::door::Door;
+
+/// Collections that anything of a simulation may be in.
+const COLLECTIONS: [&str; 17] = [
+    "/api/v1/namespaces",
+    "/api/v1/configmaps",
+    "/api/v1/secrets",
+    "/apis/apps/v1/deployments",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/coordination.k8s.io/v1/leases",
+    "/apis/kro.run/v1alpha1/resourcegraphdefinitions",
+    "/apis/delivery.ocm.software/v1alpha1/repositories",
+    "/apis/delivery.ocm.software/v1alpha1/components",
+    "/apis/delivery.ocm.software/v1alpha1/resources",
+    "/apis/delivery.ocm.software/v1alpha1/deployers",
+    "/apis/platform.test/v1alpha1/platforms",
+    "/apis/platform.test/v1alpha1/operators",
+    "/apis/platform.test/v1alpha1/stores",
+    "/apis/platform.test/v1alpha1/parts",
+    "/apis/storage.test/v1/buckets",
+    "/apis/foreign.test/v1/widgets",
+];
+
+/// Objects by their URL path.
+pub(crate) type State = BTreeMap<String, Value>;
+
+/// All objects as they are.
+pub(crate) async fn raw(door: &Door) -> State {
+    let mut state = State::new();
+    for collection in COLLECTIONS {
+        let (root, plural) = collection.rsplit_once('/').unwrap();
+        for object in door.list(collection).await {
+            let text = |field: &str| object["metadata"][field].as_str();
+            let place = text("namespace").map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
+            state.insert(format!("{root}{place}/{plural}/{}", text("name").unwrap_or_default()), object);
+        }
+    }
+    state
+}
+
+/// Without what differs from run to run: versions, times, and UIDs, which become the paths of their objects.
+pub(crate) fn normal(mut state: State) -> State {
+    let uids: BTreeMap<String, String> =
+        state.iter().filter_map(|(path, object)| Some((object["metadata"]["uid"].as_str()?.to_owned(), path.clone()))).collect();
+    state.values_mut().for_each(|object| strip(object, &uids));
+    state
+}
+
+fn strip(value: &mut Value, uids: &BTreeMap<String, String>) {
+    const MOVING: [&str; 8] = [
+        "resourceVersion",
+        "generation",
+        "observedGeneration",
+        "creationTimestamp",
+        "managedFields",
+        "lastTransitionTime",
+        "lastUpdateTime",
+        "lastAppliedTime",
+    ];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !MOVING.contains(&name.as_str()));
+            fields.values_mut().for_each(|field| strip(field, uids));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, uids)),
+        Value::String(text) => {
+            if let Some(path) = uids.get(text.as_str()) {
+                text.clone_from(path);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What two states do not have in common, for people.
+pub(crate) fn differences(found: &State, wanted: &State) -> Vec<String> {
+    let mut all = Vec::new();
+    for (path, object) in found {
+        match wanted.get(path) {
+            None => all.push(format!("{path} is left over")),
+            Some(wanted) if wanted != object => all.push(format!("{path} is\n  {object}\n  and should be\n  {wanted}")),
+            Some(_) => {}
+        }
+    }
+    all.extend(wanted.keys().filter(|path| !found.contains_key(*path)).map(|path| format!("{path} is missing")));
+    all
+}
