@@ -15,6 +15,7 @@ pub mod digest;
 pub mod distribution;
 pub mod error;
 pub mod memory;
+mod patient;
 pub mod plan;
 pub mod ports;
 pub mod preflight;

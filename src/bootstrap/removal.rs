@@ -14,6 +14,7 @@ use plinth_run::{Action, Change, EventKind, Outcome, Plan, Recorder, RunId, Stag
 
 use crate::{
     error::Error,
+    patient::patient,
     ports::{Approval, Approver, Permission, Ports},
     preflight::{self, Deadline},
     runner,
@@ -40,6 +41,7 @@ pub async fn down(settings: &Settings, resumed: Option<RunId>, ports: &Ports, ap
 async fn taken_down(settings: &Settings, ports: &Ports, approver: &dyn Approver, deadline: Deadline) -> Result<(), Error> {
     let found = preflight::reach(ports, deadline).await?;
     preflight::identity(&ports.log, &found, None)?;
+    let ports = &patient(ports, deadline);
     let survey = survey::look(&settings.platform, ports.reader.as_ref()).await?;
     let mut plan = plan(&survey, settings);
     plan.cluster = Some(found);

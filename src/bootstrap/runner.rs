@@ -13,6 +13,7 @@ use crate::{
     content::Content,
     distribution::Distribution,
     error::Error,
+    patient::patient,
     plan::{self, Planned},
     ports::{Approval, Approver, Ports},
     preflight::{self, Deadline},
@@ -97,7 +98,7 @@ pub(crate) fn finish(ports: &Ports, result: Result<(), Error>) -> Outcome {
 
 async fn brought_up(request: &Request<'_>, ports: &Ports, approver: &dyn Approver, deadline: Deadline) -> Result<(), Error> {
     let planned = planned(request, ports, deadline).await?;
-    preflight::permissions(&planned, ports).await?;
+    preflight::permissions(&planned, &patient(ports, deadline)).await?;
     match approver.approve(&planned.plan).await {
         Approval::Declined => return Err(Error::Declined),
         Approval::Granted(by) => ports.log.record(EventKind::Approved { by }),
@@ -114,7 +115,7 @@ async fn planned(request: &Request<'_>, ports: &Ports, deadline: Deadline) -> Re
     let found = preflight::reach(ports, deadline).await?;
     preflight::identity(&ports.log, &found, request.saved.and_then(|plan| plan.cluster.as_ref()))?;
     preflight::images(request.content, request.distribution, &ports.log)?;
-    let planned = plan::make(request.content, request.distribution, request.settings, ports)
+    let planned = plan::make(request.content, request.distribution, request.settings, &patient(ports, deadline))
         .await
         .map_err(|error| preflight::failed(&ports.log, preflight::PLAN, error))?;
     if let Some(saved) = request.saved {

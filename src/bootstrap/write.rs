@@ -113,7 +113,7 @@ impl Writer<'_> {
     }
 
     pub(crate) fn retry(&self, what: String) -> Retry<'_> {
-        Retry { ports: self.ports, deadline: self.deadline, what, attempt: 0, wait: FIRST_WAIT }
+        Retry::new(self.ports, self.deadline, what)
     }
 }
 
@@ -126,7 +126,11 @@ pub(crate) struct Retry<'a> {
     wait: Duration,
 }
 
-impl Retry<'_> {
+impl<'a> Retry<'a> {
+    pub(crate) fn new(ports: &'a Ports, deadline: Deadline, what: String) -> Self {
+        Self { ports, deadline, what, attempt: 0, wait: FIRST_WAIT }
+    }
+
     /// Waits before the next attempt, or says that there will be none.
     pub(crate) async fn wait(&mut self, message: String) -> Result<(), Error> {
         let clock = Arc::clone(self.ports.log.clock());

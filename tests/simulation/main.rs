@@ -71,3 +71,30 @@ fn show_02_simulation() {
     eprintln!("{} writes of plinth were held against the promises", writes.into_inner());
     assert!(broken.is_empty(), "{}", broken.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("\n"));
 }
+
+/// Seeds in which a planted defect is looked for.
+const PLANTED: u64 = 8;
+
+/// What is found of a defect in a few seeds.
+fn found(plant: Plant) -> Vec<String> {
+    (0..PLANTED).flat_map(|seed| life(seed, plant).broken).collect()
+}
+
+#[test]
+fn an_applier_that_writes_twice_is_found() {
+    let found = found(Plant::Twice);
+    assert!(found.iter().any(|how| how.starts_with("nothing twice")), "{found:?}");
+}
+
+#[test]
+fn an_applier_that_deletes_on_failure_is_found() {
+    let found = found(Plant::DeletesOnFailure);
+    assert!(found.iter().any(|how| how.starts_with("never delete on failure")), "{found:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log_and_another_seed_another_one() {
+    let digests: Vec<u64> = [7, 7, 8].map(|seed| life(seed, Plant::Nothing).digest).into();
+    assert_eq!(digests[0], digests[1]);
+    assert_ne!(digests[0], digests[2]);
+}

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::LazyLock};
 
+use plinth_api::Object;
 use plinth_bootstrap::{Content, Distribution, Settings, distribution};
 use plinth_releasechannel::{Options, Selection, SourceRef, resolve};
 use serde_json::{Map, Value, json};
@@ -28,6 +29,12 @@ pub(crate) static SMALL: LazyLock<Platform> = LazyLock::new(|| {
     Platform { content, distribution }
 });
 
+/// The kind of definitions; this platform has no delivery.
+static DEFINITIONS: LazyLock<Object> = LazyLock::new(|| {
+    let all = plinth_api::crds::platform();
+    all.into_iter().find(|crd| crd.name() == "resourcegraphdefinitions.kro.run").unwrap()
+});
+
 /// What an operator may want of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Values {
@@ -40,7 +47,7 @@ pub(crate) struct Values {
 
 impl Values {
     pub(crate) fn drawn(random: &mut Random) -> Self {
-        let names: [&[&str]; 4] = [&["a", "b"], &["b", "c"], &["a"], &[]];
+        let names: [&[&str]; 3] = [&["a", "b"], &["b", "c"], &[]];
         Self {
             replicas: random.between(1, 3),
             size: random.between(1, 3),
@@ -59,6 +66,7 @@ impl Values {
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        Settings { platform: "simulated".into(), source: "simulated".into(), values: self.spec(), ..Settings::default() }
+        let definitions = vec![DEFINITIONS.clone()];
+        Settings { platform: "simulated".into(), source: "simulated".into(), values: self.spec(), definitions, ..Settings::default() }
     }
 }

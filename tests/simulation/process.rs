@@ -143,7 +143,7 @@ impl Process<'_> {
     }
 
     fn options(&self) -> Options {
-        Options { platform: Some("simulated".into()), clock: Arc::new(self.world.clock), ..Options::default() }
+        Options { platform: Some("simulated".into()), clock: Arc::new(self.world.clock), delivery: false, ..Options::default() }
     }
 
     fn ports(&self) -> Ports {

@@ -1,13 +1,13 @@
 //! Everything that a control plane holds, in a form that two runs have in common.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::door::Door;
 
 /// Collections that anything of a simulation may be in.
-const COLLECTIONS: [&str; 17] = [
+const COLLECTIONS: [&str; 12] = [
     "/api/v1/namespaces",
     "/api/v1/configmaps",
     "/api/v1/secrets",
@@ -15,16 +15,11 @@ const COLLECTIONS: [&str; 17] = [
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "/apis/coordination.k8s.io/v1/leases",
     "/apis/kro.run/v1alpha1/resourcegraphdefinitions",
-    "/apis/delivery.ocm.software/v1alpha1/repositories",
-    "/apis/delivery.ocm.software/v1alpha1/components",
-    "/apis/delivery.ocm.software/v1alpha1/resources",
-    "/apis/delivery.ocm.software/v1alpha1/deployers",
     "/apis/platform.test/v1alpha1/platforms",
     "/apis/platform.test/v1alpha1/operators",
     "/apis/platform.test/v1alpha1/stores",
     "/apis/platform.test/v1alpha1/parts",
     "/apis/storage.test/v1/buckets",
-    "/apis/foreign.test/v1/widgets",
 ];
 
 /// Objects by their URL path.
@@ -44,7 +39,8 @@ pub(crate) async fn raw(door: &Door) -> State {
     state
 }
 
-/// Without what differs from run to run: versions, times, and UIDs, which become the paths of their objects.
+/// Without what differs from run to run: versions, times, the order of conditions, and UIDs, which become the paths of their
+/// objects.
 pub(crate) fn normal(mut state: State) -> State {
     let uids: BTreeMap<String, String> =
         state.iter().filter_map(|(path, object)| Some((object["metadata"]["uid"].as_str()?.to_owned(), path.clone()))).collect();
@@ -53,7 +49,7 @@ pub(crate) fn normal(mut state: State) -> State {
 }
 
 fn strip(value: &mut Value, uids: &BTreeMap<String, String>) {
-    const MOVING: [&str; 8] = [
+    const MOVING: [&str; 10] = [
         "resourceVersion",
         "generation",
         "observedGeneration",
@@ -62,13 +58,20 @@ fn strip(value: &mut Value, uids: &BTreeMap<String, String>) {
         "lastTransitionTime",
         "lastUpdateTime",
         "lastAppliedTime",
+        // Where an item stands in its collection is no reason to write it again.
+        "kro.run/collection-index",
+        "kro.run/collection-size",
     ];
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !MOVING.contains(&name.as_str()));
             fields.values_mut().for_each(|field| strip(field, uids));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, uids)),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| strip(item, uids));
+            // Conditions stand in the order in which they first came.
+            items.sort_by_key(|item| item["type"].as_str().unwrap_or_default().to_owned());
+        }
         Value::String(text) => {
             if let Some(path) = uids.get(text.as_str()) {
                 text.clone_from(path);
@@ -84,10 +87,21 @@ pub(crate) fn differences(found: &State, wanted: &State) -> Vec<String> {
     for (path, object) in found {
         match wanted.get(path) {
             None => all.push(format!("{path} is left over")),
-            Some(wanted) if wanted != object => all.push(format!("{path} is\n  {object}\n  and should be\n  {wanted}")),
-            Some(_) => {}
+            Some(wanted) => differ(path, object, wanted, &mut all),
         }
     }
     all.extend(wanted.keys().filter(|path| !found.contains_key(*path)).map(|path| format!("{path} is missing")));
     all
+}
+
+fn differ(path: &str, found: &Value, wanted: &Value, all: &mut Vec<String>) {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            let names: BTreeSet<&String> = found.keys().chain(wanted.keys()).collect();
+            let field = |fields: &serde_json::Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
+            names.into_iter().for_each(|name| differ(&format!("{path} {name}"), &field(found, name), &field(wanted, name), all));
+        }
+        _ if found == wanted => {}
+        _ => all.push(format!("{path} is {found} and should be {wanted}")),
+    }
 }
