@@ -152,7 +152,8 @@ impl Audit {
             return;
         }
         let Ok(object) = serde_json::from_slice::<Value>(answer) else { return };
-        let (uid, generation) = (object["metadata"]["uid"].clone(), object["metadata"]["generation"].as_i64().unwrap_or_default());
+        let (uid, generation) =
+            (object["metadata"]["uid"].clone(), object["metadata"]["generation"].as_i64().unwrap_or_default());
         let result = settled(object, asked.path.ends_with("/status"));
         let key = (asked.path.clone(), asked.manager().to_owned());
         let next = Applied { body: asked.body.clone(), result, uid, generation, is_known: is_delivered };

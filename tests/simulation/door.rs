@@ -19,7 +19,13 @@ impl Door {
         Self(plane.service(User::admin()))
     }
 
-    async fn open(&self, method: &str, path: &str, content_type: &str, body: Bytes) -> http::Response<impl http_body::Body<Data = Bytes, Error = std::convert::Infallible> + use<>> {
+    async fn open(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: Bytes,
+    ) -> http::Response<impl http_body::Body<Data = Bytes, Error = std::convert::Infallible> + use<>> {
         let request = Request::builder().method(method).uri(path).header("content-type", content_type);
         self.0.clone().oneshot(request.body(Full::new(body)).unwrap()).await.unwrap()
     }
@@ -62,7 +68,8 @@ impl Door {
         let response = self.open("GET", &format!("{path}?watch=true"), "application/json", Bytes::new()).await;
         let lines = response.into_body().into_data_stream().flat_map(|chunk| {
             let chunk = chunk.unwrap();
-            let lines: Vec<Value> = chunk.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+            let lines: Vec<Value> =
+                chunk.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
             futures::stream::iter(lines)
         });
         Box::pin(lines)

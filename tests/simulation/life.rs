@@ -17,7 +17,7 @@ use crate::{
     clock::SimulatedClock,
     operator::{self, Pace},
     planted::Plant,
-    platform::{INSTANCE, SMALL, Values},
+    platform::{INSTANCE, SMALL, Values, documents},
     process::{Process, World},
     random::Random,
     state::{self, State},
@@ -239,7 +239,9 @@ impl Life {
         let Some(instance) = self.world.door.get(INSTANCE).await else { return false };
         let conditions = instance["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|condition| {
-            condition["type"] == "Ready" && condition["status"] == "True" && condition["observedGeneration"] == instance["metadata"]["generation"]
+            condition["type"] == "Ready"
+                && condition["status"] == "True"
+                && condition["observedGeneration"] == instance["metadata"]["generation"]
         })
     }
 
@@ -279,16 +281,16 @@ fn deletions(before: &Values, after: &Values) -> Deletions {
     Deletions::Prune { going, staying }
 }
 
-/// Objects of others: beside, among and like ours.
+/// Puts there what belongs to others.
 async fn furnish(world: &World) {
-    let map = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": {"a": "b"}});
-    let maps = "/api/v1/namespaces/default/configmaps";
-    world.door.create(maps, &map("foreign", json!({}))).await;
-    world.door.create(maps, &map("managed-by-others", json!({"app.kubernetes.io/managed-by": "helm", "kro.run/owned": "true"}))).await;
-    let pod = json!({"metadata": {"labels": {"app": "legacy"}}, "spec": {"containers": [{"name": "c", "image": "example.test/legacy:v1"}]}});
-    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "legacy"}}, "template": pod});
-    let status = json!({"observedGeneration": 1});
-    let deployments = "/apis/apps/v1/namespaces/default/deployments";
-    world.door.create(deployments, &json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "legacy"}, "spec": spec})).await;
-    world.door.merge(&format!("{deployments}/legacy/status"), &json!({"status": status})).await;
+    for object in documents(include_str!("platform/foreign.yaml")) {
+        let (root, plural) = match object["kind"].as_str() {
+            Some("ConfigMap") => ("/api/v1", "configmaps"),
+            _ => ("/apis/apps/v1", "deployments"),
+        };
+        world.door.create(&format!("{root}/namespaces/default/{plural}"), &object).await;
+    }
+    // Its controller has seen it.
+    let status = json!({"status": {"observedGeneration": 1}});
+    world.door.merge("/apis/apps/v1/namespaces/default/deployments/legacy/status", &status).await;
 }

@@ -1,18 +1,20 @@
 //! The programs that would run on the cluster: one that makes Deployments available, and the platform's operator, which brings
 //! a kind once its Deployment is available, and serves it.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{door::Door, random::Random};
+use crate::{door::Door, platform::documents, random::Random};
 
 /// Where the late kind is.
 pub(crate) const BUCKETS: &str = "/apis/storage.test/v1/buckets";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
+/// The kind that comes late.
+static BUCKET: LazyLock<Value> = LazyLock::new(|| documents(include_str!("platform/bucket.yaml")).remove(0));
 
 /// How long each of them takes.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +26,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn drawn(random: &mut Random) -> Self {
-        Self {
-            available: random.millis(0, 3000),
-            registers: Some(random.millis(0, 3000)),
-            serves: random.millis(0, 2000),
-        }
+        Self { available: random.millis(0, 3000), registers: Some(random.millis(0, 3000)), serves: random.millis(0, 2000) }
     }
 
     /// The operator never brings its kind.
@@ -47,7 +45,7 @@ pub(crate) fn start(door: &Door, pace: Pace) -> JoinSet<()> {
 
 /// Brings the late kind.
 pub(crate) async fn register(door: &Door) {
-    door.create(CRDS, &bucket_kind()).await;
+    door.create(CRDS, &BUCKET).await;
 }
 
 async fn deployments(door: Door, pace: Pace) {
@@ -89,10 +87,8 @@ async fn buckets(door: Door, pace: Pace) {
         sleep(pace.serves).await;
         let path = path_of("/apis/storage.test/v1", "buckets", object);
         let Some(now) = door.get(&path).await else { continue };
-        let status = json!({
-            "phase": "Ready", "endpoint": format!("s3.{}.size-{}", now["metadata"]["name"].as_str().unwrap(), now["spec"]["size"]),
-            "observedGeneration": now["metadata"]["generation"],
-        });
+        let endpoint = format!("s3.{}.size-{}", now["metadata"]["name"].as_str().unwrap(), now["spec"]["size"]);
+        let status = json!({"phase": "Ready", "endpoint": endpoint, "observedGeneration": now["metadata"]["generation"]});
         door.merge(&format!("{path}/status"), &json!({"status": status})).await;
     }
 }
@@ -100,17 +96,4 @@ async fn buckets(door: Door, pace: Pace) {
 fn path_of(root: &str, plural: &str, object: &Value) -> String {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     format!("{root}/namespaces/{}/{plural}/{}", text("namespace"), text("name"))
-}
-
-fn bucket_kind() -> Value {
-    let fields = |names: Value| json!({"type": "object", "properties": names});
-    let schema = json!({"type": "object", "properties": {
-        "spec": fields(json!({"size": {"type": "integer"}})),
-        "status": fields(json!({"phase": {"type": "string"}, "endpoint": {"type": "string"}, "observedGeneration": {"type": "integer"}})),
-    }});
-    let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "buckets.storage.test"},
-        "spec": {"group": "storage.test", "scope": "Namespaced", "names": {"kind": "Bucket", "plural": "buckets", "singular": "bucket", "listKind": "BucketList"}, "versions": [version]},
-    })
 }

@@ -67,6 +67,17 @@ impl Values {
 
     pub(crate) fn settings(&self) -> Settings {
         let definitions = vec![DEFINITIONS.clone()];
-        Settings { platform: "simulated".into(), source: "simulated".into(), values: self.spec(), definitions, ..Settings::default() }
+        Settings {
+            platform: "simulated".into(),
+            source: "simulated".into(),
+            values: self.spec(),
+            definitions,
+            ..Settings::default()
+        }
     }
+}
+
+/// The documents of a YAML file.
+pub(crate) fn documents(text: &str) -> Vec<Value> {
+    plinth_engine::yaml::documents(text).unwrap().into_iter().map(|document| document.value).collect()
 }

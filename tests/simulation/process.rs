@@ -63,7 +63,12 @@ impl World {
         let cluster = Cluster::with_client(ClusterKey::host(), kube::Client::new(weather, "default"));
         let journal = Pen { disk: Arc::clone(&self.disk), death: death.clone(), lines: AtomicU64::new(0), torn };
         let feed = Arc::new(Feed::default());
-        let log = Log::open(RunId(format!("run-{number}")), Arc::new(journal), Arc::new(self.clock), vec![feed.clone(), self.trace.clone()]);
+        let log = Log::open(
+            RunId(format!("run-{number}")),
+            Arc::new(journal),
+            Arc::new(self.clock),
+            vec![feed.clone(), self.trace.clone()],
+        );
         let log = Arc::new(log.unwrap());
         log.read(|state| self.audit.begin(state));
         self.trace.say(&format!("process {number} begins"));
@@ -200,4 +205,3 @@ impl Journal for Pen {
         Ok(replay)
     }
 }
-

@@ -20,7 +20,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::{audit::{Asked, Audit}, random::Random, trace::Trace};
+use crate::{
+    audit::{Asked, Audit},
+    random::Random,
+    trace::Trace,
+};
 
 /// Errors of a connection.
 type Lost = Box<dyn std::error::Error + Send + Sync>;
@@ -154,7 +158,12 @@ impl Shared {
         }
         self.alive(fate == Fate::KilledBefore, &asked).await;
         self.audit.before(&asked).await;
-        let response = self.inner.clone().oneshot(Request::from_parts(parts, Full::new(body))).await.unwrap_or_else(|never: Infallible| match never {});
+        let response = self
+            .inner
+            .clone()
+            .oneshot(Request::from_parts(parts, Full::new(body)))
+            .await
+            .unwrap_or_else(|never: Infallible| match never {});
         if asked.is_watch() {
             self.say(&asked, &format!("{} {ending:?}", response.status().as_u16()));
             return Ok(self.watch(response, ending));
@@ -254,7 +263,8 @@ impl Shared {
                 None => std::future::pending().await,
             }
         };
-        let lines = body.into_data_stream().map(|chunk| Ok(Frame::data(chunk.unwrap_or_else(|never: Infallible| match never {}))));
+        let lines =
+            body.into_data_stream().map(|chunk| Ok(Frame::data(chunk.unwrap_or_else(|never: Infallible| match never {}))));
         let lines = lines.take_until(timer).chain(stream::iter(last));
         Response::from_parts(parts, StreamBody::new(lines).boxed_unsync())
     }
@@ -274,7 +284,11 @@ fn status(code: u16) -> serde_json::Value {
         _ => "InternalError",
     };
     let details = if code == 409 { json!({"name": "simulated"}) } else { json!({"retryAfterSeconds": 1}) };
-    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": "simulated", "details": details})
+    let mut status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "simulated"});
+    status["code"] = json!(code);
+    status["reason"] = json!(reason);
+    status["details"] = details;
+    status
 }
 
 fn refusal(code: u16) -> Response<Answer> {

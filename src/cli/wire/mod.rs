@@ -10,8 +10,8 @@ mod session;
 
 pub(crate) use approve::Ask;
 pub(crate) use fetch::Fetcher;
-pub(crate) use host::connect;
 pub use host::Host;
+pub(crate) use host::connect;
 pub(crate) use keys::keys;
 pub(crate) use looped::Delivery;
 pub use looped::InProcess;

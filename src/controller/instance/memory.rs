@@ -171,7 +171,8 @@ impl Memory {
 
     /// List failures that still count at this time.
     pub(super) fn list_failures(&mut self, now: Timestamp) -> BTreeMap<Query, ReadError> {
-        let held = self.list_failures.iter_mut().filter_map(|(query, held)| held.holds(now).then(|| (query.clone(), held.what.clone())));
+        let held =
+            self.list_failures.iter_mut().filter_map(|(query, held)| held.holds(now).then(|| (query.clone(), held.what.clone())));
         held.collect()
     }
 
