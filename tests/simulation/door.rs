@@ -59,10 +59,6 @@ impl Door {
         code == 200
     }
 
-    pub(crate) async fn delete(&self, path: &str) {
-        self.send("DELETE", path, "application/json", &Value::Null).await;
-    }
-
     /// The objects of a collection as they are and as they change, until the stream is dropped.
     pub(crate) async fn watch(&self, path: &str) -> Pin<Box<dyn Stream<Item = Value> + Send>> {
         let response = self.open("GET", &format!("{path}?watch=true"), "application/json", Bytes::new()).await;

@@ -35,7 +35,6 @@ const SETTLES: u32 = 120;
 pub(crate) struct Report {
     pub(crate) digest: u64,
     pub(crate) broken: Vec<String>,
-    pub(crate) lines: Vec<String>,
     pub(crate) writes: usize,
 }
 
@@ -48,7 +47,7 @@ pub(crate) fn live(seed: u64, plant: Plant) -> Report {
             life.world.trace.broken("the run ends", "it did not");
         }
         let trace = &life.world.trace;
-        Report { digest: trace.digest(), broken: trace.all_broken(), lines: trace.lines(), writes: life.world.audit.writes() }
+        Report { digest: trace.digest(), broken: trace.all_broken(), writes: life.world.audit.writes() }
     })
 }
 

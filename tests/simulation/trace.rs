@@ -40,10 +40,6 @@ impl Trace {
         self.broken.lock().unwrap().clone()
     }
 
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap().clone()
-    }
-
     /// The same lines in the same order give the same number.
     pub(crate) fn digest(&self) -> u64 {
         self.lines.lock().unwrap().iter().fold(0, |digest: u64, line| digest.rotate_left(5) ^ seed_of(line))
