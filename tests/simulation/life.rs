@@ -93,12 +93,7 @@ impl Life {
         let clock = SimulatedClock::start();
         // A short history makes real `410 Gone` of watches that lag behind.
         let history = random.pick(&[20, 200, 10_000]);
-        let options = Options {
-            history,
-            seed: random.number(),
-            clock: Arc::new(move || plinth_engine::ports::Clock::now(&clock)),
-            ..Options::default()
-        };
+        let options = Options { history, seed: random.number(), clock: Arc::new(clock), ..Options::default() };
         let world = World::new(Embedded::new(&options), clock, &SMALL, plant);
         furnish(&world).await;
         let foreign = state::raw(&world.door).await;
