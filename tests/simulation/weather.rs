@@ -158,12 +158,7 @@ impl Shared {
         }
         self.alive(fate == Fate::KilledBefore, &asked).await;
         self.audit.before(&asked).await;
-        let response = self
-            .inner
-            .clone()
-            .oneshot(Request::from_parts(parts, Full::new(body)))
-            .await
-            .unwrap_or_else(|never: Infallible| match never {});
+        let response = self.inner.clone().oneshot(Request::from_parts(parts, Full::new(body))).await?;
         if asked.is_watch() {
             self.say(&asked, &format!("{} {ending:?}", response.status().as_u16()));
             return Ok(self.watch(response, ending));
