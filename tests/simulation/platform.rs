@@ -29,10 +29,10 @@ pub(crate) static SMALL: LazyLock<Platform> = LazyLock::new(|| {
     Platform { content, distribution }
 });
 
-/// The kind of definitions; this platform has no delivery.
-static DEFINITIONS: LazyLock<Object> = LazyLock::new(|| {
-    let all = plinth_api::crds::platform();
-    all.into_iter().find(|crd| crd.name() == "resourcegraphdefinitions.kro.run").unwrap()
+/// The kinds of definitions; this platform has no delivery.
+static DEFINITIONS: LazyLock<Vec<Object>> = LazyLock::new(|| {
+    let all = plinth_api::crds::platform().into_iter();
+    all.filter(|crd| crd.name().ends_with("kro.run")).collect()
 });
 
 /// What an operator may want of it.
@@ -66,7 +66,7 @@ impl Values {
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        let definitions = vec![DEFINITIONS.clone()];
+        let definitions = DEFINITIONS.clone();
         Settings {
             platform: "simulated".into(),
             source: "simulated".into(),

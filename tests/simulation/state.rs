@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::door::Door;
 
 /// Collections that anything of a simulation may be in.
-const COLLECTIONS: [&str; 12] = [
+const COLLECTIONS: [&str; 13] = [
     "/api/v1/namespaces",
     "/api/v1/configmaps",
     "/api/v1/secrets",
@@ -15,6 +15,7 @@ const COLLECTIONS: [&str; 12] = [
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "/apis/coordination.k8s.io/v1/leases",
     "/apis/kro.run/v1alpha1/resourcegraphdefinitions",
+    "/apis/internal.kro.run/v1alpha1/graphrevisions",
     "/apis/platform.test/v1alpha1/platforms",
     "/apis/platform.test/v1alpha1/operators",
     "/apis/platform.test/v1alpha1/stores",
