@@ -125,7 +125,7 @@ impl Handle {
 
 /// Starts the loop over these clusters. Returns at once; what happens is told to the recorder.
 pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn Recorder>, mut options: Options) -> Handle {
-    let settings = watch::Settings { managed_fields: true, ..watch::Settings::default() };
+    let settings = watch::Settings { managers: true, ..watch::Settings::default() };
     let watches = Watches::new(settings);
     let world = world(&watches, recorder, &options);
     let queues = Queues::default();

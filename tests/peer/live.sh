@@ -6,5 +6,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 ./dev servers >/dev/null
 tests/peer/build-kro.sh >/dev/null
-cargo build -q -p plinth-peer
-"${CARGO_TARGET_DIR:-target}/debug/peer-live" "${PLINTH_DATA:-../shared/data}/kro" "$@"
+cargo build -q --release -p plinth-peer
+"${CARGO_TARGET_DIR:-target}/release/peer-live" "${PLINTH_DATA:-../shared/data}/kro" "$@"

@@ -96,8 +96,7 @@ pub async fn remove(api: &Api<DynamicObject>, name: &str, limit: Duration) -> Re
     let began = Instant::now();
     while api.get_opt(name).await?.is_some() {
         if began.elapsed() > limit {
-            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            match api.patch(name, &PatchParams::default(), &patch).await {
+            match release(api, name).await {
                 Err(error) if !gone(&error) => return Err(error.into()),
                 _ => {}
             }
@@ -107,6 +106,17 @@ pub async fn remove(api: &Api<DynamicObject>, name: &str, limit: Duration) -> Re
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok(true)
+}
+
+/// Takes all finalizers off. A namespace has another list of them, and here is nobody who would empty it.
+async fn release(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
+    let Some(mut object) = api.get_opt(name).await? else { return Ok(()) };
+    if let Some(finalizers) = object.data.pointer_mut("/spec/finalizers") {
+        *finalizers = json!([]);
+        return api.replace_subresource("finalize", name, &PostParams::default(), &object).await.map(drop);
+    }
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    api.patch(name, &PatchParams::default(), &patch).await.map(drop)
 }
 
 /// Whether a condition is True for the object's present generation.

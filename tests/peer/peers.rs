@@ -4,6 +4,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
+    time::{Duration, Instant},
 };
 
 use plinth_api::{Object, crds};
@@ -97,6 +98,11 @@ impl Running {
     pub fn start(peer: Peer, server: &ApiServer) -> Result<Self> {
         let log = server.folder().join(format!("{}.log", peer.name()));
         let process = Process::start(&peer.command(&server.kubeconfig(Identity::Admin))?, &log)?;
+        let began = Instant::now();
+        // Between fork and exec it is still the shell.
+        while process.pid().is_none() && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         Ok(Self { process, log })
     }
 

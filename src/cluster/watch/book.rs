@@ -156,7 +156,7 @@ impl Book {
     pub(super) fn list(&self, query: &Query) -> Option<Vec<Arc<Object>>> {
         let rows = self.watches.get(&WatchKey::of_query(query)).filter(|rows| rows.state.is_current())?;
         let selector = Selector::parse(&query.selector).ok()?;
-        let selected = rows.objects.iter().filter(|(place, object)| selects(query, &selector, place, object));
+        let selected = rows.objects.iter().filter(|(place, object)| selects(query, &selector, place, &object.labels()));
         Some(selected.map(|(_, object)| Arc::clone(object)).collect())
     }
 }
@@ -217,9 +217,12 @@ impl Rows {
         notices: &mut Vec<(Owner, Notice)>,
     ) {
         let mut owners = self.places.get(place).cloned().unwrap_or_default();
+        // Old and new labels count: an object that leaves a selection is a change of that selection. Read once, because there
+        // may be a query for each of many owners.
+        let mut labels: Vec<BTreeMap<String, String>> = before.iter().chain(&after).map(|object| object.labels()).collect();
+        labels.dedup();
         for (query, (selector, of_query)) in &self.queries {
-            // Old and new labels count: an object that leaves a selection is a change of that selection.
-            if before.iter().chain(&after).any(|object| selects(query, selector, place, object)) {
+            if labels.iter().any(|labels| selects(query, selector, place, labels)) {
                 owners.extend(of_query.iter().cloned());
             }
         }
@@ -228,8 +231,8 @@ impl Rows {
     }
 }
 
-fn selects(query: &Query, selector: &Selector, place: &Place, object: &Object) -> bool {
-    query.namespace.as_ref().is_none_or(|namespace| place.0.as_ref() == Some(namespace)) && selector.matches(&object.labels())
+fn selects(query: &Query, selector: &Selector, place: &Place, labels: &BTreeMap<String, String>) -> bool {
+    query.namespace.as_ref().is_none_or(|namespace| place.0.as_ref() == Some(namespace)) && selector.matches(labels)
 }
 
 fn place(key: &ObjectKey) -> Place {

@@ -193,15 +193,25 @@ impl Lines {
 }
 
 impl Step {
-    /// Drops what only servers and reviewers of ownership need, and what is often half of an object.
-    pub(crate) fn drop_managed_fields(&mut self) {
+    /// Drops what only servers and reviewers of ownership need, and what is often half of an object: `managedFields`, or, where it
+    /// is wanted who manages, the fields in it.
+    pub(crate) fn thin_managed_fields(&mut self, keep_managers: bool) {
         let objects = match self {
             Self::Opened => return,
             Self::Reset(objects) => objects.as_mut_slice(),
             Self::Applied(object) | Self::Deleted(object) => std::slice::from_mut(object),
         };
         for object in objects {
-            object.metadata_mut().remove("managedFields");
+            let metadata = object.metadata_mut();
+            if !keep_managers {
+                metadata.remove("managedFields");
+                continue;
+            }
+            for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(entry) = entry.as_object_mut() {
+                    entry.remove("fieldsV1");
+                }
+            }
         }
     }
 }

@@ -31,13 +31,13 @@ pub struct Settings {
     pub backoff: Backoff,
     /// Tells processes apart in the jitter of those delays.
     pub seed: u64,
-    /// Keeps `metadata.managedFields` in the index.
-    pub managed_fields: bool,
+    /// Keeps in the index who manages an object: `metadata.managedFields` without the fields themselves.
+    pub managers: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { backoff: Backoff::REQUESTS, seed: 0, managed_fields: false }
+        Self { backoff: Backoff::REQUESTS, seed: 0, managers: false }
     }
 }
 
@@ -189,9 +189,7 @@ impl Watches {
     }
 
     fn report(&self, watch: &WatchKey, mut step: Step) {
-        if !self.settings.managed_fields {
-            step.drop_managed_fields();
-        }
+        step.thin_managed_fields(self.settings.managers);
         let notices = self.lock().book.take(watch, step);
         self.deliver(notices);
     }

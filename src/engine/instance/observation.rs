@@ -24,7 +24,7 @@ pub struct Observation {
     pub planes: BTreeMap<Plane, ClusterKey>,
     /// Objects that were asked for; `None` where the object does not exist.
     pub objects: BTreeMap<ObjectKey, Option<Object>>,
-    /// Lists that were asked for. They must be complete, `managedFields` included.
+    /// Lists that were asked for. They must be complete, with who manages each object in `managedFields`.
     pub lists: BTreeMap<Query, Vec<Object>>,
     /// What did not work, until the shell wants it tried again (after a back-off, or when the world changed).
     pub failures: BTreeMap<ObjectKey, Failure>,

@@ -19,19 +19,19 @@ pub(super) enum Shape {
 
 /// A definition of so many ConfigMaps.
 pub(super) fn definition(name: &str, kind: &str, children: usize, shape: Shape) -> Object {
-    let resources: Vec<Value> = (0..children).map(|index| resource(index, shape)).collect();
+    let resources: Vec<Value> = (0..children).map(|index| resource(name, index, shape)).collect();
     object(json!({
         "apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition", "metadata": {"name": name},
         "spec": {"schema": {"apiVersion": "v1alpha1", "kind": kind, "spec": {"value": "string | default=a"}}, "resources": resources},
     }))
 }
 
-fn resource(index: usize, shape: Shape) -> Value {
+fn resource(definition: &str, index: usize, shape: Shape) -> Value {
     let before = match shape {
         Shape::Chain if index > 0 => format!("${{map{}.metadata.uid}}", index - 1),
         _ => "none".to_owned(),
     };
-    let name = format!("${{schema.metadata.name}}-{index}");
+    let name = format!("${{schema.metadata.name}}-{definition}-{index}");
     let template = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
         "data": {"value": "${schema.spec.value}", "before": before}});
     let mut resource = json!({"id": format!("map{index}"), "template": template});

@@ -183,15 +183,15 @@ impl Bench {
         let count = 20 / self.share;
         for index in 0..count.min(10) {
             let patch = Patch::Merge(json!({"metadata": {"annotations": {"example.org/seen": "yes"}}}));
-            maps.patch(&format!("burst-{index}-0"), &PatchParams::default(), &patch).await?;
+            maps.patch(&format!("burst-{index}-flat-0"), &PatchParams::default(), &patch).await?;
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         self.until_quiet().await?;
         self.figures.insert("noop", per(requests(&log)?, count.min(10)));
         // Deleting one shows that such passes do come: its child is made again.
-        maps.delete("burst-0-1", &DeleteParams::default()).await?;
+        maps.delete("burst-0-flat-1", &DeleteParams::default()).await?;
         let is_back = |map: Option<&DynamicObject>| map.is_some_and(|map| map.metadata.deletion_timestamp.is_none());
-        objects::until(&maps, "burst-0-1", is_back).await?;
+        objects::until(&maps, "burst-0-flat-1", is_back).await?;
         flat.watched.until(&["burst-0".to_owned()], |seen| seen.ready.is_some()).await.map(drop)
     }
 

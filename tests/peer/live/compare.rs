@@ -1,5 +1,6 @@
 //! Two recordings held against each other, after taking out what no two servers have alike.
 
+use plinth_engine::naming::keys;
 use serde_json::{Map, Value, json};
 
 use super::Recorded;
@@ -24,6 +25,9 @@ fn plain(recorded: &Recorded) -> Value {
     let uid = recorded.instance.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or("no uid").to_owned();
     let text = |value: &Value| {
         let text = value.to_string().replace(&uid, "<uid:instance>");
+        // A Job's selector has the Job's own.
+        let own = value.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or("no uid");
+        let text = text.replace(own, "<uid:own>");
         let text = if recorded.definition_uid.is_empty() { text } else { text.replace(&recorded.definition_uid, "<uid:rgd>") };
         serde_json::from_str::<Value>(&text).unwrap_or_default()
     };
@@ -43,7 +47,10 @@ fn object(mut value: Value) -> Value {
                 }
             }
         }
-        metadata.insert("managers".to_owned(), managers);
+        // An instance's empty inventory comes with its labels here, with kro in a request and by a manager of its own.
+        if metadata.get("labels").is_some_and(|labels| labels.get(keys::INSTANCE_ID).is_some()) {
+            metadata.insert("managers".to_owned(), managers);
+        }
     }
     if let Some(status) = value.get_mut("status") {
         without_times(status);

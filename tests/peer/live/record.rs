@@ -20,6 +20,8 @@ use crate::{Result, objects};
 const QUIET: Duration = Duration::from_secs(4);
 /// The same for one that is ACTIVE and Ready.
 const QUIET_READY: Duration = Duration::from_millis(1200);
+/// The same for one that is ACTIVE and not Ready: kro says so between two passes.
+const QUIET_ACTIVE: Duration = Duration::from_secs(12);
 /// What has not settled by then is recorded as it is.
 const LIMIT: Duration = Duration::from_secs(25);
 
@@ -113,8 +115,11 @@ async fn settled(instances: &Api<DynamicObject>, name: &str) -> Result<DynamicOb
         if before.as_ref().map(|before| &before.metadata.resource_version) != Some(&now.metadata.resource_version) {
             since = Instant::now();
         }
-        let ready = objects::state(&now) == "ACTIVE" && objects::holds(&now, "Ready");
-        let quiet = if ready { QUIET_READY } else { QUIET };
+        let quiet = match (objects::state(&now) == "ACTIVE", objects::holds(&now, "Ready")) {
+            (true, true) => QUIET_READY,
+            (true, false) => QUIET_ACTIVE,
+            (false, _) => QUIET,
+        };
         let stated = !objects::state(&now).is_empty();
         if (stated && since.elapsed() > quiet) || began.elapsed() > LIMIT {
             return Ok(now);

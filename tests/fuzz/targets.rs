@@ -2,7 +2,7 @@
 //!
 //! A parser may refuse whatever it likes; it may not panic, and what it reads must mean the same when written and read again.
 
-use std::{fs, io::Write, path::Path, str};
+use std::{io::Write, str};
 
 use plinth_engine::{
     cel::{Expression, Scope, check},
@@ -41,25 +41,6 @@ pub(crate) const TARGETS: [Target; 13] = [
     Target { name: "ocm-config", parse: ocm_config },
     Target { name: "journal", parse: journal_lines },
 ];
-
-/// What of a target's corpus is not as its folder says. An empty folder is a fault too.
-pub(crate) fn corpus_faults(target: &Target, root: &Path) -> Vec<String> {
-    let mut faults = Vec::new();
-    for (folder, parses) in [("must-parse", true), ("must-not-parse", false)] {
-        let folder = root.join("corpus").join(target.name).join(folder);
-        let files: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-        if files.is_empty() {
-            faults.push(format!("{} is empty", folder.display()));
-        }
-        for file in files {
-            let bytes = fs::read(&file).unwrap_or_default();
-            if (target.parse)(&bytes) != parses {
-                faults.push(format!("{} {}", file.display(), if parses { "does not parse" } else { "parses" }));
-            }
-        }
-    }
-    faults
-}
 
 fn text(bytes: &[u8]) -> Option<&str> {
     str::from_utf8(bytes).ok()
