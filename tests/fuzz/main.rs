@@ -4,7 +4,7 @@
 //! reach far. `PLINTH_FUZZ_SECONDS` is the time for each target (`./dev fuzz`), `PLINTH_FUZZ` one target, `PLINTH_FUZZ_SEED` where
 //! chance begins: a failure names it, and prints its input.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "test code: a panic is a failed test, and figures are printed")]
+#![expect(clippy::unwrap_used, reason = "test code: a panic is a failed test")]
 
 mod mutate;
 mod targets;
