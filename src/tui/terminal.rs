@@ -27,9 +27,8 @@ impl Guard {
     pub fn suspend(self) -> io::Result<Self> {
         drop(self);
         signal_hook::low_level::raise(signal_hook::consts::SIGTSTP)?;
-        let mut guard = Self::open()?;
-        guard.screen.clear()?;
-        Ok(guard)
+        // A new screen knows of nothing that is drawn, so that the next frame draws everything.
+        Self::open()
     }
 }
 

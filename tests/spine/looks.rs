@@ -58,8 +58,8 @@ async fn show_06_pty() {
     let mut screen = replay(&[], &[]);
     screen.until_shows("DONE").await;
     screen.press("?");
-    screen.until_shows("why not ready").await;
-    screen.press("\u{1b}");
+    screen.until_shows("unfold").await;
+    screen.press("?");
     screen.press("q");
     assert_eq!(screen.end().await, 0, "it ends as the run did");
     ways += 1;
@@ -145,9 +145,9 @@ async fn show_06_hung() {
     screen.until_shows("[2 TREE]").await;
     let started = Instant::now();
     screen.press("?");
-    screen.until_shows("why not ready").await;
+    screen.until_shows("unfold").await;
     let answered = started.elapsed();
-    screen.press("\u{1b}");
+    screen.press("?");
     screen.press("q");
     assert_eq!(screen.end().await, 0);
     // The server answers only after its deadline of half a minute, if ever.
