@@ -55,9 +55,14 @@ fn run(plinth: &str, blob: u64) -> Answer<()> {
 fn channel(plinth: &str, references: usize) -> Answer<()> {
     let (folder, registry) = (TempDir::new()?, Registry::start()?);
     let (host, place) = (registry.host(), |name: &str| folder.path().join(name).display().to_string());
-    write_channel(folder.path(), references)?;
-    measure(plinth, folder.path(), &["channel", "pack", &place("local"), "-f", &place("ctf")])?;
-    measure(plinth, folder.path(), &["bundle", "push", &place("ctf"), &format!("{host}/bench"), "--plain-http", &host])?;
+    // First the images, under their own names; then a channel that refers to them there, as the peers' content does.
+    for (round, verb) in [(None, ["bundle", "create"]), (Some(host.as_str()), ["channel", "pack"])] {
+        write_channel(folder.path(), references, round)?;
+        let file = place(verb[0]);
+        measure(plinth, folder.path(), &[verb[0], verb[1], &place("local"), "-f", &file])?;
+        measure(plinth, folder.path(), &["bundle", "push", &file, &format!("{host}/bench"), "--plain-http", &host])?;
+        fs::remove_dir_all(folder.path().join("local"))?;
+    }
     let source = format!("{host}/bench//acme.example/bench/channel:1.0.0");
     let by_peers = |rows: [(usize, &'static str); 2]| {
         rows.into_iter().find(|(n, _)| *n == references).map_or_else(String::new, |(_, words)| format!(" ({words})"))
@@ -146,7 +151,7 @@ fn high_water(status: &str) -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().split(' ').next()?.parse().ok()
 }
 
-fn write_channel(folder: &Path, references: usize) -> Answer<()> {
+fn write_channel(folder: &Path, references: usize, images: Option<&str>) -> Answer<()> {
     fs::create_dir(folder.join("local"))?;
     let definition = |n: usize| {
         format!(
@@ -158,12 +163,22 @@ fn write_channel(folder: &Path, references: usize) -> Answer<()> {
     let mut targets = Vec::new();
     for n in 0..references {
         let (name, image) = (format!("acme.example/bench/child-{n}"), format!("image-{n}"));
-        write_image(&folder.join("local").join(&image), n)?;
+        if images.is_none() {
+            write_image(&folder.join("local").join(&image), n)?;
+        }
         let file = |name: &str, compress: bool| {
             json!({"name": name, "type": "yaml", "version": "1.0.0", "relation": "local",
                 "input": {"type": "file", "path": "rgd.yaml", "mediaType": "application/x-yaml", "compress": compress}})
         };
-        let image = json!({"name": "image", "type": "ociImage", "version": "1.0.0", "relation": "local", "input": {"type": "ociLayout", "path": image}});
+        let image = match images {
+            None => {
+                json!({"name": "image", "type": "ociImage", "version": "1.0.0", "relation": "local", "input": {"type": "ociLayout", "path": image}})
+            }
+            Some(host) => {
+                let reference = format!("http://{host}/bench/bench/{image}:1.0.0");
+                json!({"name": "image", "type": "ociImage", "version": "1.0.0", "access": {"type": "ociArtifact", "imageReference": reference}})
+            }
+        };
         components.push(component(&name, &[file("manifest", false), file("manifest-gz", true), image], &[]));
         targets.push(json!({"name": format!("child-{n}"), "componentName": name, "version": "1.0.0"}));
     }
