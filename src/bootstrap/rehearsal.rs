@@ -26,7 +26,7 @@ use crate::{
     runner::{self, Request},
 };
 
-pub use verdict::{MissingImage, MissingKind, Trouble, Unresolved, Verdict};
+pub use verdict::{MissingImage, MissingKind, Trouble, Unready, Unresolved, Verdict};
 
 /// Where a rehearsal takes place.
 pub trait Venue: Send + Sync {

@@ -1,4 +1,4 @@
-//! What tests and the README's first command start: a real API server, a real registry, and what stands in for a cluster.
+//! What tests and ./dev sample start: a real API server, a real registry, and what stands in for a cluster.
 //!
 //! Invariants: nothing outlives the process that started it, however that process ends ([`process`]); a missing program
 //! is an error that names the command which gets it, never a skipped test.

@@ -25,6 +25,14 @@ fn the_samples_scenario_is_one() {
 }
 
 #[test]
+fn the_documented_one_is_one() {
+    let page = include_str!("../../../docs/scenario.md");
+    let (_, rest) = page.split_once("```yaml\n").unwrap();
+    let scenario = Scenario::parse(rest.split_once("```").unwrap().0).unwrap();
+    assert_eq!((scenario.workloads, scenario.rules.len()), (Workloads::default(), 6));
+}
+
+#[test]
 fn every_effect_is_read() {
     let text = r"
     - {when: {apiVersion: apps/v1, kind: Deployment, name: x, namespace: y, state: Available}, after: 1m30s, available: true}

@@ -98,7 +98,7 @@ async fn what_fails_is_told_as_up_tells_it() {
     let verdict = rehearsed(&bench, "").await;
     assert_eq!(verdict.outcome, Outcome::Failed, "{verdict:#?}");
     assert!(
-        verdict.unready.iter().any(|trouble| trouble.subject.contains("Thing") && trouble.reason == "Failed"),
+        verdict.unready.iter().any(|trouble| trouble.subject.contains("Thing") && trouble.health == plinth_run::Health::Failed),
         "{verdict:#?}"
     );
 }

@@ -40,7 +40,7 @@ pub struct Verdict {
     /// What workloads lack besides images: a Secret, a ServiceAccount.
     pub lacking: Vec<Trouble>,
     /// Objects that are not ready.
-    pub unready: Vec<Trouble>,
+    pub unready: Vec<Unready>,
 }
 
 /// An image that cannot be pulled.
@@ -84,6 +84,17 @@ pub struct Trouble {
     /// One word in UpperCamelCase.
     pub reason: String,
     /// A sentence.
+    pub message: String,
+}
+
+/// An object that is not ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unready {
+    /// The object.
+    pub subject: String,
+    /// How it is: waiting, progressing and failed are three words.
+    pub health: Health,
+    /// Why, in a sentence.
     pub message: String,
 }
 
@@ -158,13 +169,10 @@ fn unresolved(state: &RunState, unserved: &BTreeSet<GroupVersionKind>) -> Vec<Un
     open.filter(|open| !open.missing.is_empty()).collect()
 }
 
-fn unready(state: &RunState) -> Vec<Trouble> {
-    let unwell = state.subjects.values().filter(|known| known.health.is_some_and(|health| health != Health::Current));
-    unwell
-        .map(|known| Trouble {
-            subject: known.subject.to_string(),
-            reason: known.health.map(|health| format!("{health:?}")).unwrap_or_default(),
-            message: known.why(),
-        })
-        .collect()
+fn unready(state: &RunState) -> Vec<Unready> {
+    let unwell = state.subjects.values().filter_map(|known| {
+        let health = known.health.filter(|health| *health != Health::Current)?;
+        Some(Unready { subject: known.subject.to_string(), health, message: known.why() })
+    });
+    unwell.collect()
 }

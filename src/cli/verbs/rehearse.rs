@@ -6,10 +6,10 @@ use plinth_api::Scenario;
 use plinth_bootstrap::{
     Request,
     ports::Always,
-    rehearsal::{self, Trouble, Verdict},
+    rehearsal::{self, Trouble, Unready, Verdict},
 };
 use plinth_cluster::embedded::act::ImageList;
-use plinth_run::{Outcome, Sink, duration, memory::VecJournal};
+use plinth_run::{Outcome, Sink, duration, health::word, memory::VecJournal};
 use tokio_util::sync::CancellationToken;
 
 use super::up::{self, Loaded};
@@ -86,8 +86,10 @@ fn human(verdict: &Verdict) -> Vec<String> {
         let kinds: Vec<String> = open.missing.iter().map(ToString::to_string).collect();
         lines.push(format!("never resolved  {} node {} waits for {}", open.subject, open.node, kinds.join(", ")));
     }
-    lines.extend(verdict.lacking.iter().map(|trouble| troubled("lacking", trouble)));
-    lines.extend(verdict.unready.iter().map(|trouble| troubled("not ready", trouble)));
+    let lacking = |trouble: &Trouble| format!("lacking  {}  {}: {}", trouble.subject, trouble.reason, trouble.message);
+    lines.extend(verdict.lacking.iter().map(lacking));
+    let unready = |unready: &Unready| format!("{}  {}  {}", word(unready.health), unready.subject, unready.message);
+    lines.extend(verdict.unready.iter().map(unready));
     let took = duration::short(jiff::SignedDuration::from_millis(i64::try_from(verdict.took_ms).unwrap_or(i64::MAX)));
     let counts = format!("{} of {} objects ready in {took}", verdict.ready, verdict.total);
     lines.push(if verdict.is_complete() {
@@ -96,10 +98,6 @@ fn human(verdict: &Verdict) -> Vec<String> {
         format!("rehearsed  up would end with exit code {} ({}); {counts}", verdict.outcome.exit_code(), verdict.outcome)
     });
     lines
-}
-
-fn troubled(word: &str, trouble: &Trouble) -> String {
-    format!("{word}  {}  {}: {}", trouble.subject, trouble.reason, trouble.message)
 }
 
 impl Loaded {

@@ -1,4 +1,4 @@
-//! The README's first command: `sample PLINTH DISTRIBUTION [--keep]`.
+//! What `./dev sample` runs: `sample PLINTH DISTRIBUTION [--keep]`.
 //!
 //! Starts a real API server with a stand-in for what does not run there, packs the distribution into an archive, brings it
 //! up with the plinth that is given, and shows it.

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::{Acting, Memory, Wake, controller};
 use crate::embedded::{
     api::{
-        kinds::Served,
         rbac::User,
         route::QueryText,
         state::{Call, Reply, State},
@@ -178,20 +177,13 @@ impl Hands<'_> {
 
     fn path(&self, place: &Place, part: Option<&str>) -> Option<String> {
         let Resource { group, plural } = &place.resource;
-        let kinds = self.state.registry.all(&place.cluster);
-        let served = kinds.iter().find(|kind| kind.group == *group && kind.plural == *plural && kind.version == kind.storage)?;
+        let served = self.state.registry.stored(&place.cluster, group, plural)?;
         let root = if place.cluster == ClusterKey::host() { String::new() } else { format!("/clusters/{}", place.cluster) };
         let api = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
         let inside = place.namespace.as_ref().map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
         let name = if place.name.is_empty() { String::new() } else { format!("/{}", place.name) };
         let part = part.map(|part| format!("/{part}")).unwrap_or_default();
         Some(format!("{root}/{api}/{}{inside}/{plural}{name}{part}", served.version))
-    }
-
-    /// What a kind is served as.
-    pub(super) fn served(&self, cluster: &ClusterKey, api_version: &str, kind: &str) -> Option<Arc<Served>> {
-        let all = self.state.registry.all(cluster);
-        all.into_iter().find(|served| served.kind == kind && served.api_version() == api_version)
     }
 }
 

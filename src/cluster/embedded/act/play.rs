@@ -129,7 +129,8 @@ fn is_only_available(rule: &Rule) -> bool {
 
 fn register(hands: &mut Hands<'_>, cluster: &ClusterKey, object: &Object) -> Result<(), String> {
     let kind = object.gvk().ok_or("it has no type")?;
-    let served = hands.served(cluster, &kind.api_version(), &kind.kind).ok_or_else(|| format!("{kind} is not served"))?;
+    let served =
+        hands.state.registry.of_kind(cluster, &kind.api_version(), &kind.kind).ok_or_else(|| format!("{kind} is not served"))?;
     let namespace = served.namespaced.then(|| object.namespace().unwrap_or("default").to_owned());
     let resource = Resource { group: served.group.clone(), plural: served.plural.clone() };
     let place = Place { resource, cluster: cluster.clone(), namespace, name: object.name().to_owned() };
@@ -137,7 +138,8 @@ fn register(hands: &mut Hands<'_>, cluster: &ClusterKey, object: &Object) -> Res
 }
 
 fn expire(hands: &mut Hands<'_>, cluster: &ClusterKey, kind: &KindRef) -> Result<(), String> {
-    let served = hands.served(cluster, &kind.api_version, &kind.kind).ok_or_else(|| format!("{kind} is not served"))?;
+    let served =
+        hands.state.registry.of_kind(cluster, &kind.api_version, &kind.kind).ok_or_else(|| format!("{kind} is not served"))?;
     hands.state.store.expire(&Resource { group: served.group.clone(), plural: served.plural.clone() });
     Ok(())
 }

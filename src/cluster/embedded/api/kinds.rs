@@ -83,6 +83,18 @@ impl Registry {
         BUILTIN.iter().find(wanted).or_else(|| self.defined(cluster).find(wanted)).cloned()
     }
 
+    /// The version of a resource in which objects are stored.
+    pub fn stored(&self, cluster: &ClusterKey, group: &str, plural: &str) -> Option<Arc<Served>> {
+        let wanted = |served: &&Arc<Served>| served.group == group && served.plural == plural && served.version == served.storage;
+        BUILTIN.iter().find(wanted).or_else(|| self.defined(cluster).find(wanted)).cloned()
+    }
+
+    /// What a kind is served as.
+    pub fn of_kind(&self, cluster: &ClusterKey, api_version: &str, kind: &str) -> Option<Arc<Served>> {
+        let wanted = |served: &&Arc<Served>| served.kind == kind && served.api_version() == api_version;
+        BUILTIN.iter().find(wanted).or_else(|| self.defined(cluster).find(wanted)).cloned()
+    }
+
     /// Everything a logical cluster serves.
     pub fn all(&self, cluster: &ClusterKey) -> Vec<Arc<Served>> {
         BUILTIN.iter().chain(self.defined(cluster)).cloned().collect()
