@@ -201,7 +201,7 @@ impl Transport {
 }
 
 /// An error with its causes, each said once.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

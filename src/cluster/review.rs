@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt};
 use http::Method;
-use plinth_api::GroupVersionKind;
+use plinth_api::{GroupVersionKind, Permission};
 use plinth_engine::ports::ReadError;
 use serde_json::json;
 
@@ -14,33 +14,6 @@ use crate::{
 
 /// Reviews at a time.
 const CONCURRENT: usize = 8;
-
-/// One thing to be allowed to do.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Permission {
-    /// Such as `patch`.
-    pub verb: String,
-    /// API group, empty for the core group.
-    pub group: String,
-    /// Plural name, with `/status` or another subresource where that is meant.
-    pub resource: String,
-    /// One namespace, or all of them and cluster-scoped objects.
-    pub namespace: Option<String>,
-}
-
-/// Prints `verb plural.group` and the namespace.
-impl std::fmt::Display for Permission {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.verb, self.resource)?;
-        if !self.group.is_empty() {
-            write!(f, ".{}", self.group)?;
-        }
-        match &self.namespace {
-            Some(namespace) => write!(f, " in namespace {namespace}"),
-            None => Ok(()),
-        }
-    }
-}
 
 impl Cluster {
     /// Asks whether the identity may do one thing.

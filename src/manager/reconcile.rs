@@ -3,6 +3,7 @@
 use std::{any::Any, fmt::Debug, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
+use plinth_cluster::chain;
 use plinth_engine::ports::Answer;
 use tokio::{
     task::JoinSet,
@@ -184,11 +185,6 @@ fn tell<K: Ord + Clone + Debug>(settings: &Settings<K>, queue: &Queue<K>, key: &
     if let Some(on_report) = &settings.on_report {
         on_report(key, report);
     }
-}
-
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use plinth_api::GroupVersionKind;
+use plinth_api::{GroupVersionKind, Permission};
 use plinth_engine::schema::{Lookup, SchemaSource};
 
 use super::{compile::Built, expand::Place};
-use crate::{ports::Permission, wanted::Wanted};
+use crate::wanted::Wanted;
 
 /// What the run's own writes need.
 const WRITE: [&str; 3] = ["get", "create", "patch"];

@@ -170,7 +170,7 @@ async fn missing_permissions_are_listed_in_order() {
         let allowed = seen.body["spec"]["resourceAttributes"]["verb"] != json!("delete");
         Reply::Json(201, json!({"status": {"allowed": allowed}}))
     });
-    let permission = |verb: &str, resource: &str| crate::review::Permission {
+    let permission = |verb: &str, resource: &str| plinth_api::Permission {
         verb: verb.into(),
         group: "apps".into(),
         resource: resource.into(),

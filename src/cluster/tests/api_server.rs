@@ -6,13 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, Permission};
 use plinth_cluster::{
     Cluster, Watches,
     access::{Source, configuration},
     catalog::{CrdState, SchemaChanges, SchemaEvent, SchemaNotice},
     decorate::DryRun,
-    review::Permission,
     watch::{Look, Notice, Owner, Settings, WatchKey, WatchSet},
 };
 use plinth_engine::{

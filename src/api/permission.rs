@@ -1,0 +1,30 @@
+//! What an identity may be allowed to do.
+
+use std::fmt;
+
+/// One verb on one resource, as a SelfSubjectAccessReview asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Permission {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Plural, with `/status` or another subresource where that is meant.
+    pub resource: String,
+    /// `get`, `list`, `watch`, `create`, `patch`, `delete`.
+    pub verb: String,
+    /// The namespace, `None` for cluster-scoped kinds and for all namespaces.
+    pub namespace: Option<String>,
+}
+
+/// Prints `verb resource.group`, with the namespace where there is one.
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
