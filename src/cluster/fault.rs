@@ -5,7 +5,7 @@
 //! | 404 naming no object | NotServed | NotServed |
 //! | 404 naming an object | NotFound | absent, no error |
 //! | 401, 403 | Forbidden | Forbidden |
-//! | 403 because the namespace goes away | Unavailable | – |
+//! | 403 because the namespace or the kind goes away | Unavailable | – |
 //! | 409 | Conflict | – |
 //! | 400, 413, 415, 422 | Invalid | Unavailable |
 //! | the rest, and no answer | Unavailable | Unavailable |
@@ -41,7 +41,7 @@ pub(crate) fn write_error(key: &ObjectKey, served: &ServedKind, verb: &str, faul
     match status.code {
         404 if kind_is_missing(&status) => WriteError::NotServed(key.gvk),
         404 => WriteError::NotFound { key, message },
-        403 if namespace_is_terminating(&status) => WriteError::Unavailable { key, message },
+        403 if is_terminating(&status) => WriteError::Unavailable { key, message },
         401 | 403 => WriteError::Forbidden {
             verb: refused_verb(&message, verb),
             resource: served.resource(),
@@ -71,8 +71,12 @@ pub(crate) fn read_error(gvk: &GroupVersionKind, resource: &str, verb: &str, fau
     }
 }
 
-fn namespace_is_terminating(status: &ApiStatus) -> bool {
-    status.details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+/// The server's words for a kind whose CRD is being deleted; it gives no reason of its own.
+const KIND_TERMINATING: &str = "not allowed while custom resource definition is terminating";
+
+/// Not a missing permission: what the object lives in, or its kind, is being deleted, and may come back.
+fn is_terminating(status: &ApiStatus) -> bool {
+    status.details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") || status.message.ends_with(KIND_TERMINATING)
 }
 
 /// The verb that is missing. An apply of an absent object is refused as `create`, although the request is a patch, and only
@@ -123,8 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_goes_away_is_no_missing_permission() {
+    fn a_namespace_or_kind_that_goes_away_is_no_missing_permission() {
         let body = json!({"message": "m", "details": {"name": "x", "causes": [{"reason": "NamespaceTerminating"}]}});
+        assert!(matches!(check(403, &body), WriteError::Unavailable { .. }));
+        let message = "things.x.test \"x\" is forbidden: create not allowed while custom resource definition is terminating";
+        let body = json!({"message": message, "reason": "Forbidden", "details": {"name": "x"}});
         assert!(matches!(check(403, &body), WriteError::Unavailable { .. }));
     }
 }

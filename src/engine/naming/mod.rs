@@ -2,6 +2,7 @@
 
 mod applyset;
 mod control_plane;
+mod dns;
 mod fnv;
 mod inflector;
 pub mod keys;
@@ -9,6 +10,7 @@ mod label;
 
 pub use applyset::{applyset_id, inventory_hash};
 pub use control_plane::{ADR_PREFIX, DEFAULT_PREFIX, NamelessError, control_plane_namespace};
+pub use dns::{is_label, is_subdomain};
 pub(crate) use fnv::{fnv32a, fnv64a};
 pub use inflector::{plural, resource_name};
 pub use label::label_value;

@@ -1,6 +1,7 @@
 //! Names, labels and annotations in the words of Kubernetes.
 
 use plinth_api::Object;
+use plinth_engine::naming::{is_label, is_subdomain};
 use serde_json::Value;
 
 use super::problem::FieldFault;
@@ -88,9 +89,9 @@ fn invalid(field: &str, value: &str, why: &str) -> FieldFault {
 /// What is wrong with a name.
 pub fn name_fault(name: &str, rule: Rule) -> Option<String> {
     let (longest, holds, why) = match rule {
-        Rule::Subdomain => (253, subdomain(name), SUBDOMAIN),
-        Rule::Label => (63, label(name), LABEL),
-        Rule::Label1035 => (63, label(name) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase), LABEL_1035),
+        Rule::Subdomain => (253, is_subdomain(name), SUBDOMAIN),
+        Rule::Label => (63, is_label(name), LABEL),
+        Rule::Label1035 => (63, is_label(name) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase), LABEL_1035),
         Rule::Segment => return segment_fault(name),
     };
     if name.len() > longest {
@@ -110,17 +111,6 @@ fn segment_fault(name: &str) -> Option<String> {
     ["/", "%"].iter().find(|part| name.contains(*part)).map(|part| format!("may not contain '{part}'"))
 }
 
-fn label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    let ends = bytes.first().zip(bytes.last()).is_some_and(|(first, last)| inner(*first) && inner(*last));
-    ends && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
-}
-
-fn subdomain(text: &str) -> bool {
-    text.split('.').all(label)
-}
-
 /// The part of a label key after the slash, or a label value.
 fn qualified(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -134,7 +124,7 @@ fn qualified(text: &str) -> bool {
 fn key_fault(key: &str) -> Option<String> {
     let name = match key.split_once('/') {
         Some(("", _)) => return Some("prefix part must be non-empty".to_owned()),
-        Some((prefix, _)) if !subdomain(prefix) => return Some(format!("prefix part {SUBDOMAIN}")),
+        Some((prefix, _)) if !is_subdomain(prefix) => return Some(format!("prefix part {SUBDOMAIN}")),
         Some((_, name)) => name,
         None => key,
     };
