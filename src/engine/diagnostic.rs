@@ -54,11 +54,15 @@ impl Diagnostic {
 
     /// The printed form, followed by the expression at fault where the message does not quote it: for people who have no editor
     /// open at that place.
+    ///
+    /// Of a long expression only the part around the place is shown.
     pub fn quoted(&self) -> String {
-        match &self.expression {
-            Some((expression, _)) if !self.message.contains(expression.as_str()) => format!("{self} in {expression:?}"),
-            _ => self.to_string(),
+        let Some((expression, offset)) = &self.expression else { return self.to_string() };
+        let shown = window(expression, *offset);
+        if self.message.contains(expression.as_str()) {
+            return Self { message: self.message.replace(expression.as_str(), &shown), ..self.clone() }.to_string();
         }
+        format!("{self} in {shown:?}")
     }
 
     /// The same finding with a hint.
@@ -67,6 +71,19 @@ impl Diagnostic {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// The text where it is short, else what lies around the character at `offset`.
+fn window(text: &str, offset: usize) -> String {
+    const AROUND: usize = 60;
+    let all = text.chars().count();
+    if all <= 2 * AROUND {
+        return text.to_owned();
+    }
+    let from = offset.min(all).saturating_sub(AROUND);
+    let inside: String = text.chars().skip(from).take(2 * AROUND).collect();
+    let (before, after) = (if from > 0 { "…" } else { "" }, if from + 2 * AROUND < all { "…" } else { "" });
+    format!("{before}{inside}{after}")
 }
 
 /// Prints `line:column path: message (hint)`, leaving out what is not known.
@@ -124,6 +141,18 @@ fn distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_expression_the_part_around_the_place_is_quoted() {
+        let long = format!("{}wrong{}", "a + ".repeat(500), " + b".repeat(500));
+        for message in ["no such name".to_owned(), format!("bad: {long}")] {
+            let finding = Diagnostic { expression: Some((long.clone(), 2000)), ..Diagnostic::error("spec", message) };
+            let text = finding.quoted();
+            assert!(text.contains("a + wrong + b") && text.contains('…') && text.len() < 200, "{text}");
+        }
+        let short = Diagnostic { expression: Some(("a +".into(), 3)), ..Diagnostic::error("spec", "no end") };
+        assert_eq!(short.quoted(), "spec: no end in \"a +\"");
+    }
 
     #[test]
     fn only_close_words_are_meant() {

@@ -272,7 +272,7 @@ fn keep(descriptor: &Descriptor, select: &BTreeMap<String, String>, limits: &Lim
         }
         let Some(version) = versions::pick(Some(wanted), there().collect::<Vec<_>>()) else {
             let there = versions::sorted(there()).iter().map(|version| version.raw().to_owned()).collect();
-            return Err(ResolveError::NoVersion { component: component.clone(), wanted: wanted.clone(), there });
+            return Err(ResolveError::no_version(component, wanted, there));
         };
         chosen.insert(component.as_str(), version);
     }

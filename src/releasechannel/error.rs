@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::digest::Digest;
 use crate::repository::ComponentVersion;
+use crate::versions::Constraint;
 
 /// What an error means for whoever has to react: the exit code and whether trying again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -161,6 +162,16 @@ pub enum ResolveError {
         /// Versions there are, lowest first.
         there: Vec<String>,
     },
+    /// What was asked for is neither a version that there is nor a range of versions.
+    #[error("`{wanted}` is not a range of versions of {component}, such as 1.2.3, ~1.2 or >=1.0 <2; there are: {}", list(there))]
+    NotARange {
+        /// OCM component name.
+        component: String,
+        /// What was asked for, shortened.
+        wanted: String,
+        /// Versions there are, lowest first.
+        there: Vec<String>,
+    },
     /// Several answers are possible and none was chosen.
     #[error("{question}; choose one of: {}", list(choices))]
     Choice {
@@ -168,6 +179,8 @@ pub enum ResolveError {
         question: String,
         /// The possible answers.
         choices: Vec<String>,
+        /// What chooses, as a hint.
+        by: &'static str,
     },
     /// A bound was passed.
     #[error("{what} is over the limit of {limit}")]
@@ -206,12 +219,22 @@ pub enum ResolveError {
 }
 
 impl ResolveError {
+    /// The error for a version or range that none of the versions satisfies.
+    pub(crate) fn no_version(component: &str, wanted: &str, there: Vec<String>) -> Self {
+        let component = component.to_owned();
+        match Constraint::parse(wanted) {
+            Ok(_) => Self::NoVersion { component, wanted: wanted.to_owned(), there },
+            Err(bad) => Self::NotARange { component, wanted: bad.text, there },
+        }
+    }
+
     /// What the error means for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Repository { source, .. } => source.kind(),
             Self::BrokenReference { .. } | Self::NoVersion { .. } => ErrorKind::NotFound,
             Self::Source { .. }
+            | Self::NotARange { .. }
             | Self::Cycle { .. }
             | Self::Choice { .. }
             | Self::Limit { .. }
@@ -224,7 +247,7 @@ impl ResolveError {
     /// What may help, where something general can be said.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Choice { .. } => Some("--distribution NAME[@RANGE] and --select COMPONENT=RANGE choose"),
+            Self::Choice { by, .. } => Some(by),
             Self::Repository { source: RepositoryError::Denied { .. }, .. } => {
                 Some("credentials come from --ocm-config and the docker config.json of the current user")
             }

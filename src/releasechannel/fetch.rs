@@ -80,7 +80,11 @@ impl Fetcher {
             }
             several => {
                 let choices = several.iter().map(|resource| resource.identity.to_string()).collect();
-                Err(ResolveError::Choice { question: format!("{component} has several resources `{name}`"), choices })
+                Err(ResolveError::Choice {
+                    question: format!("{component} has several resources `{name}`"),
+                    choices,
+                    by: "only the whole identity tells them apart",
+                })
             }
         }
     }

@@ -211,7 +211,7 @@ async fn highest(
         }
         there.extend(versions);
     }
-    Err(ResolveError::NoVersion { component: component.to_owned(), wanted: wanted.unwrap_or("*").to_owned(), there })
+    Err(ResolveError::no_version(component, wanted.unwrap_or("*"), there))
 }
 
 /// In an archive with one channel: the component that no other refers to. Several versions of it: the highest release.
@@ -255,16 +255,22 @@ async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError
             let version = versions::pick(opened.version.as_deref(), there.iter().copied());
             version.map(|version| ComponentVersion::new(*name, version)).ok_or_else(|| {
                 let there = there.iter().map(|version| (*version).to_owned()).collect();
-                let wanted = opened.version.clone().unwrap_or_else(|| "*".to_owned());
-                ResolveError::NoVersion { component: (*name).to_owned(), wanted, there }
+                ResolveError::no_version(name, opened.version.as_deref().unwrap_or("*"), there)
             })
         }
         _ => {
             let choices = roots.iter().map(|root| format!("{}//{root}", opened.place)).collect();
-            Err(ResolveError::Choice { question: format!("{} holds {} channels", opened.place, names.len()), choices })
+            Err(ResolveError::Choice {
+                question: format!("{} holds {} channels", opened.place, names.len()),
+                choices,
+                by: "write one of them as SOURCE",
+            })
         }
     }
 }
+
+/// What chooses a distribution.
+const CHOOSES: &str = "--distribution NAME[@RANGE] chooses";
 
 fn choose_distribution(
     closure: &Closure,
@@ -279,7 +285,7 @@ fn choose_distribution(
     match names.as_slice() {
         [] => {
             let choices = closure.nodes.keys().map(ToString::to_string).collect();
-            Err(ResolveError::Choice { question: format!("the channel has no component `{name}`"), choices })
+            Err(ResolveError::Choice { question: format!("the channel has no component `{name}`"), choices, by: CHOOSES })
         }
         [component] => {
             let there = named.iter().map(|component| component.version.as_str()).collect::<Vec<_>>();
@@ -288,16 +294,15 @@ fn choose_distribution(
             let version = only.or_else(|| versions::pick(range.as_deref(), there.iter().copied()));
             match version {
                 Some(version) => Ok(Some(ComponentVersion::new(*component, version))),
-                None => Err(ResolveError::NoVersion {
-                    component: (*component).to_owned(),
-                    wanted: range.clone().unwrap_or_else(|| "*".to_owned()),
-                    there: there.iter().map(|version| (*version).to_owned()).collect(),
-                }),
+                None => {
+                    let there = there.iter().map(|version| (*version).to_owned()).collect();
+                    Err(ResolveError::no_version(component, range.as_deref().unwrap_or("*"), there))
+                }
             }
         }
         several => {
             let choices = several.iter().map(|name| (*name).to_owned()).collect();
-            Err(ResolveError::Choice { question: format!("several components are called `{name}`"), choices })
+            Err(ResolveError::Choice { question: format!("several components are called `{name}`"), choices, by: CHOOSES })
         }
     }
 }

@@ -75,8 +75,11 @@ fn yaml_error(error: &serde_saphyr::Error) -> TextError {
     let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
     // The first line says what is wrong; the rest is a picture of the source.
     let text = error.to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    TextError { line, column, message }
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    // The place is data of its own.
+    let message = message.strip_prefix(&format!("line {line} column {column}: ")).unwrap_or(message);
+    let message = message.strip_suffix(&format!(" at line {line}, column {column}")).unwrap_or(message);
+    TextError { line, column, message: message.to_owned() }
 }
 
 #[cfg(test)]
@@ -96,6 +99,9 @@ mod tests {
         assert_eq!((error.line, error.column), (1, 8), "{error}");
         let error = document::<Value>(b"a: 1\nb: [\n").unwrap_err();
         assert!(error.line >= 2, "{error}");
+        assert_eq!(error.to_string().matches("line ").count(), 1, "{error}");
+        let error = document::<Value>(b"a: 1\na: 2\n").unwrap_err();
+        assert_eq!(error.to_string().matches("line ").count(), 1, "{error}");
         let error = document::<Value>(b"a: 1\nb: \xff\n").unwrap_err();
         assert_eq!((error.line, error.column), (2, 4));
     }

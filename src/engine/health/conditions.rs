@@ -42,6 +42,12 @@ pub(super) fn judge(object: &Object) -> Option<Verdict> {
     }
 }
 
+/// The message of a Ready condition that is not True.
+pub(super) fn why_not_ready(object: &Object) -> Option<String> {
+    let seen = find(object, "Ready").filter(|seen| seen.status != "True" && !seen.message.is_empty())?;
+    Some(seen.message.to_owned())
+}
+
 impl Seen<'_> {
     /// A verdict in the condition's own words.
     pub(super) fn verdict(&self, health: Health, fallback: &str) -> Verdict {

@@ -31,11 +31,20 @@ fn deleted(object: &Object) -> Option<Verdict> {
     if !object.is_terminating() {
         return None;
     }
-    let message = match object.finalizers().as_slice() {
-        [] => String::new(),
-        waiting => format!("waits for the finalizers {}", waiting.join(", ")),
+    let mut parts = match held_by(object).as_slice() {
+        [] => Vec::new(),
+        [one] => vec![format!("waits for the finalizer {one}")],
+        several => vec![format!("waits for the finalizers {}", several.join(", "))],
     };
-    Some(Verdict::new(Health::Terminating, "Terminating", message))
+    // Who holds it says why.
+    parts.extend(conditions::why_not_ready(object));
+    Some(Verdict::new(Health::Terminating, "Terminating", parts.join(": ")))
+}
+
+/// Its finalizers; a namespace has its own in its spec.
+fn held_by(object: &Object) -> Vec<&str> {
+    let spec = object.at(&["spec", "finalizers"]).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    object.finalizers().into_iter().chain(spec).collect()
 }
 
 fn stale(object: &Object, observed: Option<i64>) -> Option<Verdict> {

@@ -208,11 +208,11 @@ pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
         match Values::only(name, (*object).clone().into_value()).all(&node.ready_when) {
             Ok(None) => {}
             Ok(Some(source)) => {
-                let message = format!("readyWhen {source:?} is not true: waiting for readiness");
+                let message = format!("readyWhen {source:?} is not true");
                 return Outcome::waits(NodeState::Unready, WaitsFor::Condition(source.to_owned()), message);
             }
             Err((Trouble::Pending { path, .. }, source)) => {
-                let message = format!("readyWhen {source:?}: waiting for field {path}: waiting for readiness");
+                let message = format!("readyWhen {source:?}: field {path} is not there yet");
                 return Outcome::waits(NodeState::Unready, WaitsFor::Field { node: node.id.clone(), path }, message);
             }
             Err((Trouble::Absent(message) | Trouble::Failed(message), _)) => return Outcome::failed(message),

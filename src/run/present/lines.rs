@@ -202,8 +202,9 @@ pub fn skipped(reason: &SkipReason) -> String {
 
 /// Reason and message, then the root cause where there is a chain.
 fn explained(reason: &str, message: &str, causes: &[Cause]) -> String {
-    let own = joined(reason, message);
-    let Some(root) = causes.last() else { return own };
+    let Some(root) = causes.last() else { return joined(reason, message) };
+    // Who only hands on what its cause says has nothing to add.
+    let own = joined(reason, if root.message == message { "" } else { message });
     let subject = root.subject.as_ref().map(|subject| format!("{} ", named(subject))).unwrap_or_default();
     let root = format!("{subject}{}", joined(&root.reason, &root.message));
     if own.is_empty() { format!("because {root}") } else { format!("{own}; because {root}") }

@@ -172,6 +172,23 @@ fn a_chain_ends_at_its_root_cause() {
     );
 }
 
+/// An instance hands on the words of the child that holds it up.
+#[test]
+fn the_same_words_are_not_said_twice() {
+    let message = "readyWhen \"x.status.ready\" is not true";
+    let cause = Cause { subject: Some(subject("Root", "x")), reason: "NotReady".into(), message: message.into() };
+    let kind = EventKind::HealthChanged {
+        subject: subject("Instance", "i"),
+        health: Health::InProgress,
+        reason: "InProgress".into(),
+        message: message.into(),
+        causes: vec![cause],
+    };
+    let line = lines::Presenter::new(lines::Verbosity::Verbose).line(&events(vec![kind])[0]).unwrap();
+    assert_eq!(line.matches(message).count(), 1, "{line}");
+    assert!(line.contains("InProgress; because Root.acme.example/default/x NotReady: readyWhen"), "{line}");
+}
+
 #[test]
 fn all_presenters_agree_on_counts_and_outcome() {
     let events = story();
