@@ -1,5 +1,6 @@
 //! What is wanted held against what is there: does an apply change anything?
 
+use plinth_api::Object;
 use plinth_engine::yaml::{element, field};
 use serde_json::Value;
 
@@ -14,6 +15,34 @@ pub fn differences(wanted: &Value, live: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare(wanted, live, "", &mut found);
     found
+}
+
+/// Paths of fields that `manager` applied and that `wanted` does not set any more: an apply takes them away.
+///
+/// Elements of lists are not looked into; where a list changes, [`differences`] says so.
+pub fn given_up(wanted: &Value, live: &Object, manager: &str) -> Vec<String> {
+    let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array);
+    let is_ours = |entry: &&Value| {
+        entry["manager"] == manager && entry["operation"] == "Apply" && entry["subresource"].as_str().is_none_or(str::is_empty)
+    };
+    let mut found = Vec::new();
+    for entry in entries.into_iter().flatten().filter(is_ours) {
+        give_up(wanted, &entry["fieldsV1"], "", &mut found);
+    }
+    found
+}
+
+fn give_up(wanted: &Value, fields: &Value, path: &str, found: &mut Vec<String>) {
+    let named = |(key, below)| Some((str::strip_prefix(key, "f:")?, below));
+    let fields = fields.as_object().into_iter().flatten().map(|(key, below)| (key.as_str(), below)).filter_map(named);
+    for (name, below) in fields {
+        let here = field(path, name);
+        match wanted.get(name) {
+            None => found.push(here),
+            Some(wanted) => give_up(wanted, below, &here, found),
+        }
+    }
+    found.truncate(NAMED);
 }
 
 fn compare(wanted: &Value, live: &Value, path: &str, found: &mut Vec<String>) {

@@ -1,14 +1,12 @@
 //! Why a platform cannot be planned, brought up or removed.
 
-use plinth_api::lock::LockedRef;
+use plinth_api::{ObjectKey, Permission, lock::LockedRef};
 use plinth_engine::{
     Diagnostic,
     ports::{ReadError, WriteError},
 };
 use plinth_run::{ClusterIdentity, Outcome, ports::JournalError};
 use thiserror::Error;
-
-use crate::ports::Permission;
 
 /// What went wrong. [`Error::outcome`] gives the exit code, [`Error::hint`] the next step.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -48,12 +46,38 @@ pub enum Error {
         choices: Vec<String>,
     },
     /// The values do not fit the distribution's schema.
-    #[error("the values do not fit {kind}:{}", lines(.findings))]
+    #[error("the values{} do not fit {kind}:{}", .file.as_ref().map(|file| format!(" of {file}")).unwrap_or_default(), lines(.findings))]
     Values {
         /// The top-level kind.
         kind: String,
+        /// The file that brings all of them, where there is one.
+        file: Option<String>,
         /// What is wrong.
         findings: Vec<Diagnostic>,
+    },
+    /// A name that no server takes.
+    #[error(
+        "{kind} {name:?} is no name that Kubernetes takes: lower-case letters, digits and -{dot}, a letter or digit at both ends, 1 to {longest} of them"
+    )]
+    Name {
+        /// What is called so.
+        kind: String,
+        /// The name.
+        name: String,
+        /// What may be in it besides.
+        dot: &'static str,
+        /// Longest name.
+        longest: usize,
+    },
+    /// The platform has a place already.
+    #[error("platform {platform} lives in {} ({object}), it cannot come up as {wanted} as well", home(.object))]
+    Elsewhere {
+        /// Name of the platform.
+        platform: String,
+        /// What is there.
+        object: ObjectKey,
+        /// What was wanted.
+        wanted: ObjectKey,
     },
     /// A graph asks for a component that the lock does not have (contracts 4).
     #[error("node {node} of {rgd} asks for component {component} {version}, which is not in the release lock")]
@@ -156,6 +180,8 @@ impl Error {
             | Self::UnknownDistribution { .. }
             | Self::Values { .. }
             | Self::OutsideLock { .. }
+            | Self::Name { .. }
+            | Self::Elsewhere { .. }
             | Self::Unusable(_)
             | Self::Incomplete { .. }
             | Self::OtherCluster { .. }
@@ -174,6 +200,10 @@ impl Error {
             Self::OutsideLock { .. } => {
                 "add a component reference to the distribution, so that the channel carries it".to_owned()
             }
+            Self::Elsewhere { object, .. } => match &object.namespace {
+                Some(namespace) => format!("-n {namespace} goes on with it there, plinth down --apply removes it from there"),
+                None => "plinth down --apply removes it".to_owned(),
+            },
             Self::OtherCluster { .. } => "use the kubeconfig and context of that cluster, or another --journal".to_owned(),
             Self::Permissions(_) => "bind a role with these rules to the identity of the kubeconfig".to_owned(),
             Self::Stale(_) => "plan again".to_owned(),
@@ -184,6 +214,11 @@ impl Error {
         };
         Some(hint)
     }
+}
+
+/// The namespace of an object, or the whole cluster.
+fn home(object: &ObjectKey) -> String {
+    object.namespace.as_ref().map_or_else(|| "the cluster".to_owned(), |namespace| format!("namespace {namespace}"))
 }
 
 /// One finding a line, each as `line:column path: message (hint)`; a single one stays on the line.

@@ -9,13 +9,14 @@ mod images;
 mod live;
 mod lock;
 mod permissions;
+mod place;
 mod stages;
 #[cfg(test)]
 mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_api::{GroupVersionKind, ObjectKey};
+use plinth_api::{GroupVersionKind, ObjectKey, Permission};
 use plinth_engine::{
     graph,
     schema::{self, SchemaSource},
@@ -27,7 +28,7 @@ use crate::{
     digest,
     distribution::Distribution,
     error::Error,
-    ports::{Permission, Ports},
+    ports::Ports,
     settings::Settings,
     values,
     wanted::{self, Wanted},
@@ -103,10 +104,11 @@ pub fn draft(
     served: Arc<dyn SchemaSource>,
 ) -> Result<Draft, Error> {
     let wanted = wanted::assemble(distribution, settings)?;
+    place::names(&wanted)?;
     let (built, source) = compile::all(distribution, settings, served)?;
     let instance = wanted::instance(distribution, settings);
     let root = built.last().expect("a distribution has at least its top-level definition");
-    values::check(&instance, &root.graph)?;
+    values::check(&instance, &root.graph, settings)?;
     let places = expand::all(&instance, &built)?;
     let mut remarks = lock::covers(&places, &content.lock)?;
     remarks.extend(images::remarks(content, distribution, settings, &places));
@@ -128,6 +130,7 @@ pub fn draft(
 pub async fn make(content: &Content, distribution: &Distribution, settings: &Settings, ports: &Ports) -> Result<Planned, Error> {
     let served = ports.schemas.ensure(&kinds(distribution, settings)).await?;
     let draft = draft(content, distribution, settings, served)?;
+    place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
     let plan = Plan {

@@ -1,8 +1,8 @@
 //! The doors of the use case. Twins for tests are in `memory`.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_api::GroupVersionKind;
+use plinth_api::{GroupVersionKind, ObjectKey, Permission};
 use plinth_engine::{
     ports::{Answer, Applier, ReadError, Reader},
     schema::SchemaSource,
@@ -33,6 +33,12 @@ pub trait Loop: Send + Sync {
     /// runs elsewhere cannot say, and counts as settled.
     fn is_settled(&self) -> Answer<'_, bool> {
         Box::pin(async { true })
+    }
+
+    /// Says which objects the run makes again once they are gone, so that whoever holds them for the sake of those that build on
+    /// them lets go. What was said before does not count any more. A loop that runs elsewhere is not told.
+    fn awaits(&self, _objects: BTreeSet<ObjectKey>) -> Answer<'_, ()> {
+        Box::pin(async {})
     }
 
     /// Stops it where it runs in this process; waits for what is in flight.
@@ -79,31 +85,4 @@ pub struct Ports {
     pub control: Arc<dyn Loop>,
     /// Events, with the clock that dates them.
     pub log: Arc<Log>,
-}
-
-/// One thing that one may be allowed to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Permission {
-    /// API group, empty for the core group.
-    pub group: String,
-    /// Plural, with `/status` for a subresource.
-    pub resource: String,
-    /// `get`, `list`, `watch`, `create`, `patch`, `delete`.
-    pub verb: String,
-    /// The namespace, `None` for cluster-scoped kinds and for all namespaces.
-    pub namespace: Option<String>,
-}
-
-/// Prints `verb resource.group`, with the namespace where there is one.
-impl fmt::Display for Permission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.verb, self.resource)?;
-        if !self.group.is_empty() {
-            write!(f, ".{}", self.group)?;
-        }
-        match &self.namespace {
-            Some(namespace) => write!(f, " in namespace {namespace}"),
-            None => Ok(()),
-        }
-    }
 }

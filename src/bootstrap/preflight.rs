@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
+use plinth_api::Permission;
 use plinth_engine::ports::{Clock, ReadError};
 use plinth_releasechannel::ComponentVersion;
 use plinth_run::{CheckVerdict, ClusterIdentity, EventKind, Log, Recorder, duration};
@@ -13,7 +14,7 @@ use crate::{
     distribution::Distribution,
     error::Error,
     plan::Planned,
-    ports::{Permission, Ports},
+    ports::Ports,
 };
 
 /// The cluster answers.

@@ -9,13 +9,14 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use plinth_api::Permission;
 use plinth_engine::schema::{Lookup, SchemaSource};
 use plinth_run::{Action, Change, EventKind, Outcome, Plan, Recorder, RunId, Stage, StageId, Subject, Verb, plan::Writer as By};
 
 use crate::{
     error::Error,
     patient::patient,
-    ports::{Approval, Approver, Permission, Ports},
+    ports::{Approval, Approver, Ports},
     preflight::{self, Deadline},
     runner,
     settings::Settings,
@@ -23,6 +24,7 @@ use crate::{
 };
 
 pub use survey::Survey;
+pub(crate) use survey::list;
 
 /// Removes the platform that `settings` name. Everything that happens is in the log, the outcome too.
 pub async fn down(settings: &Settings, resumed: Option<RunId>, ports: &Ports, approver: &dyn Approver) -> Outcome {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use plinth_api::{Object, platform::PlatformSpec};
+use plinth_engine::yaml::Locations;
 use serde_json::{Map, Value};
 
 /// Everything about a bring-up that is neither in the channel nor on the cluster.
@@ -16,6 +17,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// `--values`, `Platform.spec.values`.
     pub values: Map<String, Value>,
+    /// Where `--values` come from, for lines and columns.
+    pub values_file: Option<ValuesFile>,
     /// OCM repository specification for the Repository that the instance names (contracts 5).
     pub repository: Option<Value>,
     /// CRDs that the run installs where nobody serves their kinds.
@@ -36,6 +39,15 @@ pub struct Settings {
     pub grace_by_kind: BTreeMap<String, Duration>,
 }
 
+/// The file of `--values`.
+#[derive(Clone, Debug)]
+pub struct ValuesFile {
+    /// As the user wrote it.
+    pub name: String,
+    /// Where its fields are.
+    pub locations: Locations,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -43,6 +55,7 @@ impl Default for Settings {
             source: String::new(),
             namespace: None,
             values: Map::new(),
+            values_file: None,
             repository: None,
             definitions: plinth_api::crds::platform(),
             hands_over: false,

@@ -8,7 +8,10 @@ use plinth_engine::{
 };
 use serde_json::{Map, Value};
 
-use crate::error::Error;
+use crate::{
+    error::Error,
+    settings::{Settings, ValuesFile},
+};
 
 /// Merges `values` over the instance's `spec`: objects field by field, `null` takes a field away, everything else replaces.
 pub fn merge(instance: &mut Object, values: &Map<String, Value>) {
@@ -40,13 +43,24 @@ pub fn merge_maps(base: &mut Map<String, Value>, values: &Map<String, Value>) {
     }
 }
 
-/// Refuses an instance that the API server would refuse, and fields that it would drop in silence.
-pub fn check(instance: &Object, graph: &Graph) -> Result<(), Error> {
-    let findings = findings(instance, schema_of(graph)?.as_ref());
+/// Refuses an instance that the API server would refuse, and fields that it would drop in silence. A finding about a field that
+/// the values file sets has its place there.
+pub fn check(instance: &Object, graph: &Graph, settings: &Settings) -> Result<(), Error> {
+    let mut findings = findings(instance, schema_of(graph)?.as_ref());
     if findings.is_empty() {
         return Ok(());
     }
-    Err(Error::Values { kind: graph.instance.gvk.to_string(), findings })
+    let mut file = None;
+    if let Some(ValuesFile { name, locations }) = &settings.values_file {
+        for finding in &mut findings {
+            let path = finding.path.strip_prefix("spec").map(|path| path.trim_start_matches('.'));
+            finding.location = path.filter(|path| !path.is_empty()).and_then(|path| locations.get(path));
+            if finding.location.is_some() {
+                file = Some(name.clone());
+            }
+        }
+    }
+    Err(Error::Values { kind: graph.instance.gvk.to_string(), file, findings })
 }
 
 fn findings(instance: &Object, schema: &Schema) -> Vec<Diagnostic> {

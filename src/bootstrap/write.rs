@@ -1,6 +1,6 @@
 //! Writing one object: not at all where the journal or the cluster proves that it is there, else until it is.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use plinth_api::{Object, ObjectKey};
 use plinth_engine::{
@@ -9,7 +9,7 @@ use plinth_engine::{
 };
 use plinth_run::{Action, EventKind, Recorder, SkipReason, Subject};
 
-use crate::{error::Error, plan::standing, ports::Ports, preflight::Deadline, settings::Settings, wanted::Wanted};
+use crate::{error::Error, gone, plan::standing, ports::Ports, preflight::Deadline, settings::Settings, wanted::Wanted};
 
 /// First wait before a write (or read) is tried again; it doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -28,7 +28,10 @@ pub(crate) struct Writer<'a> {
 impl Writer<'_> {
     /// Brings one object to what is wanted, and records what was done or why nothing was.
     pub(crate) async fn bring(&self, wanted: &Wanted) -> Result<(), Error> {
-        let live = self.read(&wanted.key).await?;
+        let mut live = self.read(&wanted.key).await?;
+        if let Some(leaving) = live.take_if(|live| live.is_terminating()) {
+            self.make_way(&wanted.key, leaving.uid()).await?;
+        }
         if let Some(reason) = self.proof(wanted, live.as_ref()) {
             self.skip(wanted, reason);
             return Ok(());
@@ -42,6 +45,17 @@ impl Writer<'_> {
                 self.applied(wanted, action, &answer);
             }
         }
+        Ok(())
+    }
+
+    /// Waits for an object to be gone that somebody deleted and that this run makes again. The loop lets go of it, and of what is
+    /// below it.
+    async fn make_way(&self, key: &ObjectKey, uid: Option<&str>) -> Result<(), Error> {
+        let control = &self.ports.control;
+        let _observer = control.start().await.map_err(Error::Loop)?;
+        control.awaits(BTreeSet::from([key.clone()])).await;
+        gone::wait(self, key, uid).await?;
+        control.awaits(BTreeSet::new()).await;
         Ok(())
     }
 
@@ -60,7 +74,7 @@ impl Writer<'_> {
 
     /// The journal's proof that nothing is left to write (contracts 22): same input, and the object has not moved since.
     fn proof(&self, wanted: &Wanted, live: Option<&Object>) -> Option<SkipReason> {
-        let live = live.filter(|live| !live.is_terminating())?;
+        let live = live?;
         let generation = live.generation();
         let proven = self.ports.log.read(|state| state.proves(&wanted.key, &wanted.digest, generation, live.uid()));
         proven.then(|| SkipReason::Proven { digest: wanted.digest.clone(), generation })

@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    awaited::{Awaited, Wake},
     delivery::{
         self, Delivery,
         image::{Images, NotMirrored},
@@ -61,6 +62,8 @@ pub struct Options {
     pub images: Arc<dyn Images>,
     /// Bounds of graphs.
     pub graph: graph::Options,
+    /// A platform is on its way out: the loop carries deletions out and does nothing else.
+    pub removing: bool,
     /// Passes at the same time, for each of the three controllers.
     pub workers: usize,
     /// Where figures go.
@@ -82,6 +85,7 @@ impl Default for Options {
             sources: Arc::new(LiveSources::default()),
             images: Arc::new(NotMirrored),
             graph: graph::Options::default(),
+            removing: false,
             workers: 4,
             metrics: None,
             condition_events: false,
@@ -101,6 +105,8 @@ pub struct Handle {
     pub graphs: Arc<Graphs>,
     /// The instances, to ask for plinth's own Ready.
     pub instances: Arc<Instances>,
+    /// What is made again once it is gone.
+    awaited: Arc<Awaited>,
 }
 
 impl Handle {
@@ -117,6 +123,14 @@ impl Handle {
         self.watches.states().iter().all(|(_, state)| state.is_current()) && queues.into_iter().all(Queue::is_settled)
     }
 
+    /// Says what somebody outside the loop makes again once it is gone; what was said before does not count any more.
+    pub fn awaits(&self, objects: BTreeSet<ObjectKey>) {
+        // An owner that no object has.
+        let outside =
+            ObjectKey { cluster: ClusterKey::host(), gvk: GroupVersionKind::default(), namespace: None, name: String::new() };
+        self.awaited.declare(&outside, objects);
+    }
+
     /// Asks the loop to stop without waiting for it.
     pub fn shutdown(&self) -> CancellationToken {
         self.shutdown.clone()
@@ -127,8 +141,9 @@ impl Handle {
 pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn Recorder>, mut options: Options) -> Handle {
     let settings = watch::Settings { managers: true, ..watch::Settings::default() };
     let watches = Watches::new(settings);
-    let world = world(&watches, recorder, &options);
     let queues = Queues::default();
+    let awaited = Arc::new(Awaited::new(queues.owners()));
+    let world = world(&watches, recorder, Arc::clone(&awaited), &options);
     let graphs = Arc::new(Graphs::default());
     let instances =
         Arc::new(Instances::new(world.clone(), Arc::clone(&graphs), std::mem::take(&mut options.seed), queues.instances()));
@@ -149,10 +164,10 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
     }
     parts.run(&mut tasks, &shutdown, &options);
     let (instances, queues) = (Arc::clone(&parts.instances), parts.queues.clone());
-    Handle { shutdown, tasks, queues, watches, graphs, instances }
+    Handle { shutdown, tasks, queues, watches, graphs, instances, awaited }
 }
 
-fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, options: &Options) -> World {
+fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, awaited: Arc<Awaited>, options: &Options) -> World {
     World {
         index: Arc::new(LiveIndex(Arc::clone(watches))),
         applier: applier(watches, options),
@@ -163,6 +178,8 @@ fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, options: &Options)
         clock: Arc::clone(&options.clock),
         figures: Figures::new(options.metrics.clone()),
         condition_events: options.condition_events,
+        awaited,
+        removing: options.removing,
     }
 }
 
@@ -230,6 +247,16 @@ impl Queues {
     fn instances(&self) -> Arc<dyn Fn(&ObjectKey) + Send + Sync> {
         let queue = self.instances.clone();
         Arc::new(move |key| queue.add(key.clone()))
+    }
+
+    /// Asks for a pass of whoever looks after an object of the definitions' or delivery's own kinds; nobody does after others.
+    fn owners(&self) -> Wake {
+        let (definitions, delivery) = (self.definitions.clone(), self.delivery.clone());
+        Arc::new(move |key| match key.gvk.group.as_str() {
+            plinth_api::delivery::GROUP => delivery.add(key.clone()),
+            _ if key.gvk.kind == rgd::KIND => definitions.add(key.clone()),
+            _ => {}
+        })
     }
 }
 

@@ -61,6 +61,22 @@ impl Loop {
         self.instances.reconcile(key).await.unwrap()
     }
 
+    /// The same cluster, a loop that only removes.
+    fn removing(mut self) -> Self {
+        self.scene.world.removing = true;
+        self.restarted(BTreeMap::new())
+    }
+
+    /// Somebody asks for the deletion of an object that something holds.
+    fn delete(&self, key: &ObjectKey) {
+        let mut object = self.object(key);
+        object.metadata_mut().insert("deletionTimestamp".into(), json!("2026-01-01T00:00:00Z"));
+        if object.finalizers().is_empty() {
+            object.metadata_mut().insert("finalizers".into(), json!(["test/hold"]));
+        }
+        self.scene.twin.put(object.into_value());
+    }
+
     /// A definition in use, and an instance of it.
     pub(crate) async fn app(&self, spec: Value) -> (ObjectKey, ObjectKey) {
         let definition = self.scene.twin.put(rgd(spec));
@@ -352,4 +368,65 @@ async fn conditions_are_events_only_where_that_is_asked_for() {
         let events = stage.scene.twin.writes().into_iter().filter(|line| line.contains("Event/n/one.")).count();
         assert_eq!(events > 0, asked);
     }
+}
+
+#[tokio::test]
+async fn a_child_that_somebody_deletes_is_awaited_until_it_is_made_again() {
+    let stage = Loop::new();
+    let (_, instance) = stage.app(two()).await;
+    stage.pass(&instance).await;
+    let awaited = std::sync::Arc::clone(&stage.scene.world.awaited);
+    stage.delete(&child("a"));
+    stage.pass(&instance).await;
+    assert!(awaited.is(&child("a")) && !awaited.is(&child("b")));
+    stage.scene.twin.remove(&child("a"));
+    stage.pass(&instance).await;
+    assert!(!awaited.is(&child("a")) && !stage.object(&child("a")).is_terminating());
+
+    stage.delete(&child("a"));
+    stage.delete(&instance);
+    stage.pass(&instance).await;
+    assert!(!awaited.is(&child("a")), "an instance that goes makes nothing again");
+}
+
+#[tokio::test]
+async fn a_definition_that_is_made_again_lets_go_and_its_instances_stay() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(two()).await;
+    stage.pass(&instance).await;
+    let wanted = stage.object(&definition);
+    stage.delete(&definition);
+    assert!(matches!(stage.define(&definition).await, Outcome::Wait { .. }));
+    stage.scene.world.awaited.declare(&definition, std::collections::BTreeSet::from([definition.clone()]));
+    stage.scene.twin.writes();
+    stage.define(&definition).await;
+    assert!(stage.scene.twin.object(&definition).is_none());
+    assert!(stage.scene.twin.writes().iter().all(|line| !line.starts_with("delete")));
+
+    stage.scene.twin.put(wanted.into_value());
+    stage.define(&definition).await;
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+}
+
+#[tokio::test]
+async fn on_the_way_out_nothing_is_made_and_deletions_are_carried_out() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(two()).await;
+    stage.pass(&instance).await;
+    stage.scene.twin.remove(&child("a"));
+    let stage = stage.removing();
+    stage.scene.twin.writes();
+    stage.define(&definition).await;
+    assert!(matches!(stage.pass(&instance).await, Outcome::Wait { .. }));
+    assert_eq!(stage.scene.twin.writes(), Vec::<String>::new());
+    assert_eq!(stage.scene.events().len(), 0, "what stays as it is is not told");
+
+    stage.delete(&instance);
+    for _ in 0..3 {
+        stage.pass(&instance).await;
+    }
+    let writes = stage.scene.twin.writes();
+    assert!(writes.iter().all(|line| !line.starts_with("apply ConfigMap")), "{writes:#?}");
+    assert!(stage.scene.twin.object(&instance).is_none() && stage.scene.twin.object(&child("b")).is_none(), "{writes:#?}");
 }

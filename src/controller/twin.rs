@@ -62,6 +62,8 @@ impl Scene {
             clock: Arc::new(clock.clone()),
             figures: crate::figures::Figures::default(),
             condition_events: false,
+            awaited: Arc::default(),
+            removing: false,
         };
         Self { twin, world, recorder, clock }
     }

@@ -11,6 +11,7 @@ use plinth_engine::{
 use plinth_run::Recorder;
 
 use crate::figures::Figures;
+use crate::awaited::Awaited;
 
 /// The watched state of all clusters.
 pub trait Index: Send + Sync {
@@ -67,4 +68,8 @@ pub struct World {
     pub figures: Figures,
     /// Whether an instance's conditions are told as Kubernetes events too (kro's gate `InstanceConditionEvents`).
     pub condition_events: bool,
+    /// What will be made again once it is gone.
+    pub awaited: Arc<Awaited>,
+    /// A platform is on its way out: nothing is made, changed or judged but what is being deleted.
+    pub removing: bool,
 }

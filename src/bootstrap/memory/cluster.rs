@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
 use plinth_engine::{
     ports::{Answer, Applier, Apply, Delete, Query, ReadError, Reader, WriteError},
     schema::{self, KindInfo, SchemaMap, SchemaSource},
@@ -14,7 +14,7 @@ use plinth_run::ClusterIdentity;
 use serde_json::{Value, json};
 
 use crate::{
-    ports::{Access, Permission, Schemas},
+    ports::{Access, Schemas},
     wanted,
 };
 

@@ -65,12 +65,19 @@ pub(crate) async fn read(reader: &dyn Reader, key: &ObjectKey) -> Result<Option<
 /// How an object stands that the run writes itself. One that somebody else made is not taken without `--take-over`.
 pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settings) -> Result<Standing, Error> {
     let Some(live) = live else { return Ok(Standing::new(Action::Create, None)) };
+    if live.is_terminating() {
+        return Ok(Standing::again());
+    }
     let ours = wanted.object.label(keys::PLATFORM);
     let owner = live.label(keys::PLATFORM);
-    let mut fields = compare::differences(&Value::Object(wanted.object.0.clone()), &Value::Object(live.0.clone()));
+    let object = Value::Object(wanted.object.0.clone());
+    let mut fields = compare::differences(&object, &Value::Object(live.0.clone()));
+    fields.extend(compare::given_up(&object, live, keys::MANAGER));
     // What only the server has is not ours, but for what an earlier run said of itself.
-    if live.annotation(keys::UNVERIFIED).is_some() && wanted.object.annotation(keys::UNVERIFIED).is_none() {
-        fields.push(plinth_engine::yaml::field("metadata.annotations", keys::UNVERIFIED));
+    let unverified = plinth_engine::yaml::field("metadata.annotations", keys::UNVERIFIED);
+    let is_given_up = live.annotation(keys::UNVERIFIED).is_some() && wanted.object.annotation(keys::UNVERIFIED).is_none();
+    if is_given_up && !fields.iter().any(|field| unverified.starts_with(field.as_str())) {
+        fields.push(unverified);
     }
     if owner == ours || settings.take_over {
         let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
@@ -90,6 +97,9 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
 /// How a child stands, by the fields that are known.
 fn of_child(object: &Object, unresolved: &[String], live: Option<&Object>) -> Standing {
     let Some(live) = live else { return Standing::new(Action::Create, None) };
+    if live.is_terminating() {
+        return Standing::again();
+    }
     let mut fields = compare::differences(&Value::Object(object.0.clone()), &Value::Object(live.0.clone()));
     fields.retain(|field| !unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));
     let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
@@ -97,6 +107,12 @@ fn of_child(object: &Object, unresolved: &[String], live: Option<&Object>) -> St
 }
 
 impl Standing {
+    /// One that somebody deleted.
+    fn again() -> Self {
+        let note = Some("is being deleted, and is made again once it is gone".to_owned());
+        Self { note, ..Self::new(Action::Create, None) }
+    }
+
     fn new(action: Action, live: Option<&Object>) -> Self {
         let resource_version = live.and_then(|live| live.resource_version()).map(str::to_owned);
         Self { action, fields: Vec::new(), resource_version, note: None }

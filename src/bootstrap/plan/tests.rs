@@ -99,6 +99,20 @@ async fn values_that_do_not_fit_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn values_that_do_not_fit_say_where_they_are() {
+    let mut bench = Bench::new();
+    let document = plinth_engine::yaml::documents("ocmRepoName: repo\nsize: big\n").unwrap().remove(0);
+    bench.settings.values = document.value.as_object().unwrap().clone();
+    bench.settings.values_file = Some(crate::ValuesFile { name: "values.yaml".into(), locations: document.locations });
+    assert_eq!(bench.plan().await.0, Outcome::Refused);
+    assert!(
+        bench.message().starts_with("the values of values.yaml do not fit Platform.acme.example/v1alpha1: 2:7 spec.size: "),
+        "{}",
+        bench.message()
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn graphs_that_do_not_compile_are_refused_with_their_place() {
     let cases = [
         ("${config.metadata.name}", "${config.metadata.name +}", ""),
@@ -226,6 +240,81 @@ async fn namespace_and_scope_are_followed() {
     let namespaces: BTreeSet<Option<&str>> = plan.changes().map(|change| change.subject.key.namespace.as_deref()).collect();
     assert_eq!(namespaces, BTreeSet::from([None, Some("team")]));
     assert!(plan.changes().any(|change| change.subject.key == key("v1", "Namespace", None, "team")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_lives_in_another_namespace_stays_there() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    bench.cluster.forget_writes();
+    bench.settings.namespace = Some("other".into());
+    let instance = key("acme.example/v1alpha1", "Platform", Some("default"), "default");
+    let repository = key("delivery.ocm.software/v1alpha1", "Repository", Some("default"), "repo");
+    for object in [&instance, &repository] {
+        let before = bench.cluster.objects();
+        assert_eq!(bench.plan().await.0, Outcome::Refused);
+        assert!(bench.message().contains(&format!("lives in namespace default ({object})")), "{}", bench.message());
+        assert_eq!(bench.up().await, Outcome::Refused);
+        assert_eq!((bench.cluster.writes(), bench.cluster.objects()), (Vec::new(), before));
+        // Without its instance it was only begun there, and goes on there.
+        bench.cluster.take(object);
+    }
+    assert_eq!(bench.plan().await.0, Outcome::Changes, "nothing is there any more: {}", bench.message());
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_no_server_takes_are_refused_by_the_plan() {
+    let values = |name: &str| json!({"ocmRepoName": name}).as_object().unwrap().clone();
+    let long = "n".repeat(64);
+    for (namespace, repository, expect) in [
+        (Some("BAD NS"), "repo", "Namespace \"BAD NS\""),
+        (Some(""), "repo", "Namespace \"\""),
+        (Some("a.b"), "repo", "Namespace \"a.b\""),
+        (Some(long.as_str()), "repo", "Namespace \"nnn"),
+        (None, "Bad_Repo", "Repository \"Bad_Repo\""),
+        (None, "", "Repository \"\""),
+        (None, "a..b", "Repository \"a..b\""),
+    ] {
+        let mut bench = Bench::new();
+        bench.settings.namespace = namespace.map(str::to_owned);
+        bench.settings.values = values(repository);
+        assert_eq!(bench.plan().await.0, Outcome::Refused, "{namespace:?} {repository}");
+        let message = bench.message();
+        assert!(message.contains(expect) && message.contains("is no name that Kubernetes takes"), "{message}");
+        assert_eq!(bench.up().await, Outcome::Refused);
+        assert!(bench.cluster.writes().is_empty());
+    }
+    let mut bench = Bench::new();
+    (bench.settings.namespace, bench.settings.values) = (Some("a-1".into()), values("r.e-p.o1"));
+    assert_eq!(bench.plan().await.0, Outcome::Changes, "{}", bench.message());
+}
+
+/// What `null` in values takes away has to go from a platform that has it.
+#[test]
+fn a_field_that_we_set_and_no_longer_want_is_a_change() {
+    let platform = json!({"apiVersion": "acme.example/v1alpha1", "kind": "Platform", "spec": {"a": {"b": 1}},
+        "metadata": {"name": "p", "labels": {"plinth.dev/platform": "default"}}});
+    let wanted = Wanted {
+        key: key("acme.example/v1alpha1", "Platform", None, "p"),
+        object: object(platform.clone()),
+        digest: String::new(),
+        step: wanted::Step::Instance,
+    };
+    let standing = |manager: &str| {
+        let mut live = platform.clone();
+        live["spec"] = json!({"a": {"b": 1, "c": 2}, "size": 5, "mode": "x"});
+        let fields = json!({"f:metadata": {"f:labels": {".": {}, "f:plinth.dev/platform": {}}},
+            "f:spec": {"f:a": {"f:b": {}, "f:c": {}}, "f:size": {}}});
+        live["metadata"]["managedFields"] = json!([
+            {"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields},
+            {"manager": manager, "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {"f:x": {}}}},
+            {"manager": "other", "operation": "Apply", "fieldsV1": {"f:spec": {"f:mode": {}}}},
+        ]);
+        super::standing(&wanted, Some(&object(live)), &Settings::default()).unwrap()
+    };
+    let ours = standing("plinth.dev/plinth");
+    assert_eq!((ours.action, ours.fields), (Action::Configure, vec!["spec.a.c".to_owned(), "spec.size".to_owned()]));
+    assert_eq!(standing("kubectl").action, Action::Unchanged);
 }
 
 #[tokio::test(start_paused = true)]

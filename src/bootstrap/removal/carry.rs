@@ -1,23 +1,20 @@
 //! Deleting, waiting until things are gone, and the proof at the end.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use plinth_api::{Object, ObjectKey};
 use plinth_engine::{
     naming::{self, keys},
     ports::{Delete, WriteError},
 };
-use plinth_run::{Action, EventKind, Health, Outcome, Plan, Recorder, SkipReason, StageId, Subject};
-use serde_json::{Value, json};
+use plinth_run::{Action, EventKind, Outcome, Plan, Recorder, SkipReason, StageId, Subject};
+use serde_json::json;
 
 use super::survey::{self, Found, Survey};
-use crate::{error::Error, preflight, wanted, write::Writer};
+use crate::{error::Error, gone, preflight, wanted, write::Writer};
 
 /// Field manager of the mark on generated CRDs.
 const MANAGER_REMOVAL: &str = "plinth.dev/removal";
-/// How often an object that is being deleted is looked at.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// What stays, and why.
 pub(super) type Kept = BTreeMap<ObjectKey, String>;
@@ -43,16 +40,28 @@ pub(super) async fn out(survey: &Survey, plan: &Plan, writer: &Writer<'_>) -> Re
 async fn mark(survey: &Survey, writer: &Writer<'_>) -> Result<(), Error> {
     let platform = naming::label_value(&writer.settings.platform);
     for found in survey.generated.iter().filter(|found| found.object.label(keys::PLATFORM) != Some(&platform)) {
+        if !is_still_there(found, writer).await? {
+            continue;
+        }
+        // With its UID: where it goes in this moment, the apply must not make another one.
         let marked = json!({
             "apiVersion": found.key.gvk.api_version(),
             "kind": found.key.gvk.kind,
-            "metadata": {"name": found.key.name, "labels": {keys::PLATFORM: platform}},
+            "metadata": {"name": found.key.name, "uid": found.object.uid(), "labels": {keys::PLATFORM: platform}},
         });
         let object = Object::from_value(marked).expect("a JSON object was just written");
         // A manager of its own: under the loop's, applying the label alone would take all other fields away.
-        writer.apply(&found.key, &object, MANAGER_REMOVAL).await?;
+        match writer.apply(&found.key, &object, MANAGER_REMOVAL).await {
+            Err(Error::Write(WriteError::Conflict { .. })) if !is_still_there(found, writer).await? => {}
+            answer => drop(answer?),
+        }
     }
     Ok(())
+}
+
+/// Whether the very object is there, not another one of its name.
+async fn is_still_there(found: &Found, writer: &Writer<'_>) -> Result<bool, Error> {
+    Ok(writer.read(&found.key).await?.is_some_and(|live| live.uid() == found.object.uid()))
 }
 
 /// What has to be empty before an object goes.
@@ -132,7 +141,7 @@ async fn delete(found: &Found, writer: &Writer<'_>) -> Result<(), Error> {
             Err(error) => return Err(error.into()),
         }
     }
-    gone(found, writer).await?;
+    gone::wait(writer, &found.key, found.object.uid()).await?;
     writer.ports.log.record(EventKind::ChangeApplied {
         subject,
         action: Action::Delete,
@@ -142,50 +151,6 @@ async fn delete(found: &Found, writer: &Writer<'_>) -> Result<(), Error> {
         uid: None,
     });
     Ok(())
-}
-
-/// Waits until the object is gone; says whose finalizer it waits for.
-async fn gone(found: &Found, writer: &Writer<'_>) -> Result<(), Error> {
-    let clock = Arc::clone(writer.ports.log.clock());
-    let mut quiet_since = clock.now();
-    loop {
-        let live = writer.read(&found.key).await?;
-        let Some(live) = live.filter(|live| live.uid() == found.object.uid()) else { return Ok(()) };
-        let message = waits_for(&live);
-        writer.ports.log.record(EventKind::HealthChanged {
-            subject: Subject::root(found.key.clone()),
-            health: Health::Terminating,
-            reason: "Finalizers".into(),
-            message: message.clone(),
-            causes: Vec::new(),
-        });
-        if writer.deadline.left(clock.as_ref()).is_zero() {
-            let text = format!("{} is still there after {}: {message}", found.key, writer.deadline.total());
-            return Err(Error::Deadline(text));
-        }
-        quiet_since = beat(quiet_since, clock.now(), writer);
-        clock.sleep(LOOK).await;
-    }
-}
-
-/// A heartbeat where nothing happened for long enough; the answer is since when it is quiet.
-fn beat(quiet_since: Timestamp, now: Timestamp, writer: &Writer<'_>) -> Timestamp {
-    let changed = writer.ports.log.read(|state| state.changed).map_or(quiet_since, |changed| changed.max(quiet_since));
-    let quiet = Duration::try_from(now.duration_since(changed)).unwrap_or_default();
-    if quiet < writer.settings.heartbeat {
-        return changed;
-    }
-    let heartbeat = writer.ports.log.read(|state| state.heartbeat(now));
-    writer.ports.log.record(heartbeat);
-    now
-}
-
-fn waits_for(live: &Object) -> String {
-    let own: Vec<&str> = live.finalizers();
-    // A namespace has its own kind of finalizer, in its spec.
-    let spec = live.at(&["spec", "finalizers"]).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let all: Vec<&str> = own.into_iter().chain(spec).collect();
-    if all.is_empty() { "deletion was asked for".to_owned() } else { format!("waits for finalizer {}", all.join(", ")) }
 }
 
 /// The proof: nothing that carries the label is left, except what stays for a reason.

@@ -103,7 +103,7 @@ fn noted(found: Vec<Found>, note: &str) -> impl Iterator<Item = Found> {
 }
 
 /// All objects of a kind with a label; none where the kind is not served.
-pub(super) async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: &str) -> Result<Vec<Found>, Error> {
+pub(crate) async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: &str) -> Result<Vec<Found>, Error> {
     let query = Query { cluster: ClusterKey::host(), gvk: gvk.clone(), namespace: None, selector: selector.to_owned() };
     let objects = match reader.list(&query).await {
         Ok(objects) => objects,

@@ -111,7 +111,7 @@ async fn a_finalizer_that_nobody_takes_off_is_named() {
     assert_eq!(bench.down().await, Outcome::Deadline);
     let message = bench.message();
     assert!(message.contains("Repository.delivery.ocm.software/default/repo is still there"), "{message}");
-    assert!(message.contains("waits for finalizer acme.example/hold"), "{message}");
+    assert!(message.contains("waits for the finalizer acme.example/hold"), "{message}");
     assert!(bench.count(|kind| matches!(kind, EventKind::Heartbeat { .. })) >= 9);
     bench.cluster.take(&repository);
     assert_eq!(bench.down().await, Outcome::Done, "{}", bench.message());

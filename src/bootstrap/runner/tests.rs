@@ -99,6 +99,31 @@ async fn what_was_changed_behind_our_back_is_written_again() {
     assert_eq!(bench.state().subjects[&rgd].action, Some(Action::Configure));
 }
 
+/// Deleted by hand while no loop ran: what was asked for is carried out, and then it is made again.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_deleted_is_made_again_once_it_is_gone() {
+    for (api, kind, namespace, name) in [
+        ("kro.run/v1alpha1", "ResourceGraphDefinition", None, "worker"),
+        ("acme.example/v1alpha1", "Platform", Some("default"), "default"),
+    ] {
+        let bench = Bench::new();
+        assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+        let wanted = key(api, kind, namespace, name);
+        let mut deleted = bench.cluster.objects()[&wanted].clone();
+        assert!(!deleted.finalizers().is_empty());
+        let uid = deleted.uid().map(str::to_owned);
+        deleted.metadata_mut().insert("deletionTimestamp".into(), "2026-01-01T00:00:00Z".into());
+        bench.cluster.put(&deleted);
+        let plan = bench.plan().await.1.unwrap().plan;
+        let change = plan.changes().find(|change| change.subject.key == wanted).unwrap();
+        assert_eq!(change.action, Action::Create);
+        assert!(change.note.as_ref().unwrap().contains("being deleted"), "{change:?}");
+        assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+        let live = &bench.cluster.objects()[&wanted];
+        assert!(!live.is_terminating() && live.uid().map(str::to_owned) != uid, "{live:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn killed_at_every_write_and_run_again_ends_the_same_with_nothing_twice() {
     let whole = Bench::new();

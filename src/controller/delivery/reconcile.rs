@@ -171,6 +171,9 @@ impl Delivery {
         if object.is_terminating() {
             return self.remove(kind, key, &object).await;
         }
+        if self.world.removing {
+            return Ok(Outcome::Wait { reason: "a removal is under way".to_owned() });
+        }
         if object.spec().get("suspend").and_then(Value::as_bool) == Some(true) {
             return Ok(Outcome::Wait { reason: "suspended".to_owned() });
         }
@@ -326,6 +329,7 @@ impl Delivery {
         }
         let in_the_way = match kind {
             Kind::Deployer => self.undeploy(key, object).await?,
+            _ if self.world.awaited.is(key) => Vec::new(),
             _ => self.dependants(kind, key).await?,
         };
         if !in_the_way.is_empty() {

@@ -231,6 +231,36 @@ async fn manifests_are_applied_as_a_set_and_pruned() {
     assert!(stage.scene.twin.object(&resource).is_none());
 }
 
+/// A Component waits for the Resource that builds on it, and the Resource, which its graph wants, for the Component.
+#[tokio::test]
+async fn a_component_that_is_made_again_lets_go_of_its_resources() {
+    let stage = Stage::set();
+    let (_, component) = stage.component(stage.archive("one", "1.2.0", MANIFESTS)).await;
+    let image = stage.put(Kind::Resource, "image", resource_spec("image", json!([{"name": "leaf"}])));
+    assert_eq!(stage.pass(&image).await, Outcome::Done, "{:?}", stage.ready(&image));
+    let found = stage.status(&image)["resource"].clone();
+    let wanted = stage.scene.twin.object(&component).unwrap();
+    let mut deleted = wanted.clone();
+    deleted.metadata_mut().insert("deletionTimestamp".into(), json!("2026-01-01T00:00:00Z"));
+    stage.scene.twin.put(deleted.into_value());
+
+    assert!(matches!(stage.pass(&component).await, Outcome::Wait { .. }), "nobody makes it again");
+    assert!(stage.ready(&component).2.contains("Resource.delivery.ocm.software/n/image"));
+    stage.pass(&image).await;
+    assert!(stage.ready(&image).2.contains("is being deleted"));
+
+    let instance = ObjectKey { name: "instance".into(), ..component.clone() };
+    stage.scene.world.awaited.declare(&instance, std::collections::BTreeSet::from([component.clone()]));
+    assert_eq!(stage.pass(&component).await, Outcome::Done);
+    assert!(stage.scene.twin.object(&component).is_none());
+    stage.pass(&image).await;
+    assert_eq!(stage.status(&image)["resource"], found, "what was found is kept meanwhile");
+
+    stage.put(Kind::Component, "app", wanted.spec().clone());
+    stage.pass(&component).await;
+    assert_eq!(stage.pass(&image).await, Outcome::Done, "{:?}", stage.ready(&image));
+}
+
 #[tokio::test]
 async fn objects_of_kinds_that_come_late_are_deferred() {
     let stage = Stage::set();

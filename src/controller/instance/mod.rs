@@ -20,7 +20,7 @@ use std::{
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
 use plinth_cluster::watch::{Owner, WatchSet};
 use plinth_engine::{
-    instance::{Applied, Decision, InstanceState, Observation, decide},
+    instance::{Applied, Decision, InstanceState, Observation, WaitsFor, decide},
     ports::Answer,
 };
 use plinth_manager::reconcile::{Failure, Outcome, Reconciler};
@@ -143,6 +143,9 @@ impl Instances {
             Ok(instance) => instance?,
             Err(delay) => return Some(Outcome::RequeueAfter(delay)),
         };
+        if self.world.removing && !instance.is_terminating() {
+            return Some(Outcome::Wait { reason: "a removal is under way".to_owned() });
+        }
         // Without a graph there is nothing to do yet: publishing one asks for a pass of every instance.
         let Some(published) = self.graphs.of_kind(&key.cluster, &key.gvk.group_kind()) else {
             self.world.figures.count("instance_graph_resolution_pending_total", &[("gvr", &gvr(&key.gvk, ""))]);
@@ -230,6 +233,7 @@ impl Instances {
         set.objects.insert(key.clone());
         set.lists.retain(|query| !query.gvk.version.is_empty());
         self.world.index.declare(&owner(key), set);
+        self.world.awaited.declare(key, made_again(decision));
         self.remember(key, decision);
         let kinds = self.graphs.kinds();
         let causes = self.lock().causes.clone();
@@ -277,6 +281,7 @@ impl Instances {
 
     fn forget(&self, key: &ObjectKey) {
         self.world.index.forget(&owner(key));
+        self.world.awaited.declare(key, BTreeSet::new());
         let (known, parents) = {
             let mut shared = self.lock();
             shared.memories.remove(key);
@@ -312,6 +317,15 @@ impl Reconciler<ObjectKey> for Instances {
     fn reconcile<'a>(&'a self, key: &'a ObjectKey) -> Answer<'a, Result<Outcome, Failure>> {
         Box::pin(async move { Ok(self.pass(key).await) })
     }
+}
+
+/// Children that somebody deleted and that the instance makes again once they are gone.
+fn made_again(decision: &Decision) -> BTreeSet<ObjectKey> {
+    let deletions = decision.nodes.iter().filter_map(|verdict| match &verdict.waits_for {
+        Some(WaitsFor::Deletion(key)) => Some(key.clone()),
+        _ => None,
+    });
+    deletions.filter(|_| decision.state != InstanceState::Deleting).collect()
 }
 
 /// Who is told about what an instance depends on.

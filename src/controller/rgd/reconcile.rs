@@ -90,7 +90,10 @@ impl Definitions {
             self.forget(key);
             return Ok(Outcome::Done);
         };
-        if object.is_terminating() { self.remove(key, &object).await } else { self.keep(key, &object).await }
+        if object.is_terminating() {
+            return self.remove(key, &object).await;
+        }
+        if self.world.removing { self.serve(key, &object).await } else { self.keep(key, &object).await }
     }
 
     async fn object(&self, key: &ObjectKey) -> Result<Option<Object>, Trouble> {
@@ -144,6 +147,18 @@ impl Definitions {
                 self.settle(key, object, &Situation::Compiled { compiled: &compiled, serving: &serving }).await
             }
         }
+    }
+
+    /// Publishes the graph that instances are removed by, and writes nothing.
+    async fn serve(&self, key: &ObjectKey, object: &Object) -> Result<Outcome, Trouble> {
+        if let Ok(definition) = definition::read(object)
+            && let Some(graph) = self.compile(key, &definition).await?.graph()
+            && let Some(crd) = self.world.reader.get(&crd_key(key, graph.crd.name())).await?
+            && crd::serving(&crd) == Serving::Established
+        {
+            self.publish(key, graph);
+        }
+        Ok(Outcome::Done)
     }
 
     pub(super) async fn compile(&self, key: &ObjectKey, definition: &Definition) -> Result<Compiled, Trouble> {
@@ -264,7 +279,8 @@ impl Definitions {
             return Ok(Outcome::Done);
         }
         let instances = self.instances(key, object).await?;
-        if !instances.is_empty() {
+        // One that is made again goes without its instances: they stay, and run by the new one.
+        if !instances.is_empty() && !self.world.awaited.is(key) {
             let status = status::waiting_for_instances(object, &instances, self.world.clock.now());
             self.write_status(key, object, status).await?;
             let message = format!("waits for {} instances to be deleted", instances.len());

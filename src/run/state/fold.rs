@@ -164,6 +164,10 @@ impl RunState {
             known.missing.clear();
         }
         known.skipped = None;
+        if action == Action::Create && matches!(known.health, Some(Health::Terminating | Health::NotFound)) {
+            // That was about an earlier object of the name.
+            known.health = None;
+        }
         if !(known.action == Some(Action::Create) && action == Action::Configure) {
             known.action = Some(action);
         }
