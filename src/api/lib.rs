@@ -18,5 +18,5 @@ pub mod scenario;
 pub use condition::{Condition, ConditionStatus};
 pub use key::{ClusterKey, GroupKind, GroupVersionKind, ObjectKey};
 pub use object::Object;
-pub use scenario::Scenario;
 pub use permission::Permission;
+pub use scenario::Scenario;

@@ -179,7 +179,7 @@ pub struct SelectionArgs {
     /// Namespace of the instance and its delivery objects
     #[arg(short, long)]
     pub namespace: Option<String>,
-    /// YAML merged over the distribution's instance
+    /// YAML merged over the distribution's instance, as helm does: null takes a default of the instance away
     #[arg(long, value_name = "FILE")]
     pub values: Option<PathBuf>,
     /// What is required of signatures (default: what the Platform says, else if-signed)
@@ -199,7 +199,7 @@ pub struct Up {
     /// Apply without a question and without the terminal UI
     #[arg(long)]
     pub apply: bool,
-    /// How long to wait for Ready
+    /// How long to wait for Ready, 0s for as long as it takes
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub timeout: Duration,
     /// Where the run is recorded (default: under the user's state folder, one file a platform)
@@ -247,7 +247,7 @@ pub struct Plan {
     /// Exit with 2 where something would change
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// How long to try to reach the cluster
+    /// How long to try to reach the cluster, 0s for as long as it takes
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub timeout: Duration,
 }
@@ -295,7 +295,7 @@ pub struct Status {
     /// Wait until Ready
     #[arg(long)]
     pub wait: bool,
-    /// How long to wait
+    /// How long to wait, 0s for as long as it takes
     #[arg(long, default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
     /// For people or machines
@@ -357,7 +357,7 @@ pub struct Down {
     /// Remove without a question
     #[arg(long)]
     pub apply: bool,
-    /// How long to wait
+    /// How long to wait, 0s for as long as it takes
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub timeout: Duration,
     /// How the run is told
@@ -456,10 +456,33 @@ pub enum Name {
     },
 }
 
-/// Reads a duration such as `90s`, `10m` or `1h30m`.
+/// Reads a time limit such as `90s`, `10m` or `1h30m`. Zero is no limit, as with kubectl's `--request-timeout`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let span: jiff::SignedDuration = text.parse().map_err(|_| format!("'{text}' is no duration such as 90s, 10m or 1h30m"))?;
-    Duration::try_from(span).map_err(|_| format!("'{text}' is negative"))
+    let span: jiff::SignedDuration = if text == "0" { Ok(jiff::SignedDuration::ZERO) } else { text.parse() }
+        .map_err(|_| format!("'{text}' is no duration such as 90s, 10m or 1h30m"))?;
+    match Duration::try_from(span) {
+        Ok(Duration::ZERO) => Ok(Duration::MAX),
+        limit => limit.map_err(|_| format!("'{text}' is negative")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_limits_are_read_and_zero_is_none() {
+        for (text, expected) in [
+            ("90s", Ok(Duration::from_secs(90))),
+            ("1h30m", Ok(Duration::from_mins(90))),
+            ("0s", Ok(Duration::MAX)),
+            ("0", Ok(Duration::MAX)),
+            ("-5s", Err("'-5s' is negative")),
+            ("5", Err("'5' is no duration such as 90s, 10m or 1h30m")),
+        ] {
+            assert_eq!(duration(text), expected.map_err(str::to_owned), "{text}");
+        }
+    }
 }
 
 /// Reads how many times faster: more than nothing, and a number.

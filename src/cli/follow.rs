@@ -141,16 +141,16 @@ impl Follower {
         for WatchKey { cluster, gvk } in watched.into_iter().filter(|watch| watch.gvk != definition_kind()) {
             objects.extend(self.objects(&Query { cluster, gvk, namespace: None, selector: owned.clone() }));
         }
-        let tree = Tree::of(objects);
+        let tree = Tree::of_objects(objects);
         let mut kinds = self.failures();
-        for (key, leaf) in &tree.0 {
+        for (key, leaf) in &tree.leaves {
             let kind = verdict(&tree, key, leaf);
             if self.told.get(key) != Some(&kind) {
                 self.told.insert(key.clone(), kind.clone());
                 kinds.push(kind);
             }
         }
-        let gone: Vec<ObjectKey> = self.told.keys().filter(|key| !tree.0.contains_key(*key)).cloned().collect();
+        let gone: Vec<ObjectKey> = self.told.keys().filter(|key| !tree.leaves.contains_key(*key)).cloned().collect();
         for key in gone {
             self.told.remove(&key);
             kinds.push(EventKind::ChangeApplied {

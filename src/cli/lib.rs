@@ -29,6 +29,7 @@ use crate::{
     args::{Cli, Global},
     exit::{Failure, code},
     out::Out,
+    present::Answer,
 };
 
 /// Parses the process's arguments, runs the verb and maps its outcome to an exit code.
@@ -39,10 +40,14 @@ pub fn main() -> ExitCode {
     };
     let out = Out { quiet: cli.global.quiet };
     start_logging(&cli.global);
+    let answer = Answer::of(&cli.verb);
     match runtime().and_then(|runtime| runtime.block_on(verbs::run(cli, out))) {
         Ok(Outcome::Done) if out::lost_data() => code(Outcome::Failed),
         Ok(outcome) => code(outcome),
-        Err(failure) => code(tell(&failure, out)),
+        Err(failure) => {
+            answer.refuse(&failure, out);
+            code(tell(&failure, out))
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! From the words of the command line to a resolved channel and the settings of a run.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
 };
 
 use plinth_api::{Scenario, lock::ReleaseLock};
-use plinth_bootstrap::{Choice, Settings};
+use plinth_bootstrap::{Choice, Settings, ValuesFile};
+use plinth_cluster::chain;
+use plinth_engine::{Diagnostic, did_you_mean, yaml::Document};
 use plinth_releasechannel::{
     CacheFolder, Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, inspect,
     localization::Localization, resolve,
@@ -22,6 +26,8 @@ use crate::{
 
 /// Bytes that the cache may have, unless `PLINTH_CACHE_BYTES` says another number.
 const CACHE_BYTES: u64 = 4 << 30;
+/// The largest values file that is read.
+const MAX_VALUES: u64 = 4 << 20;
 
 /// How repositories are reached.
 pub(crate) fn options(args: &SourceArgs) -> Options {
@@ -74,7 +80,11 @@ pub(crate) async fn channel(args: &SourceArgs, selection: &Selection) -> Result<
 /// The same, with options of its own.
 pub(crate) async fn resolved(args: &SourceArgs, selection: &Selection, options: &Options) -> Result<Channel, Failure> {
     let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
-    resolve(&source, selection, options).await.map_err(|error| refusal(&error))
+    let channel = resolve(&source, selection, options).await.map_err(|error| refusal(&error))?;
+    let of_platform = channel.platform.iter().flat_map(|platform| platform.select.keys());
+    let asked: Vec<&String> = selection.select.keys().chain(of_platform).collect();
+    are_known(&asked, &channel.lock)?;
+    Ok(channel)
 }
 
 /// Resolves SOURCE for looking at it: no document is read.
@@ -101,6 +111,17 @@ pub(crate) async fn lock(text: &str, args: &AccessArgs) -> Result<ReleaseLock, F
 /// The lock in a file; `None` where the file is something else.
 pub(crate) fn lock_file(path: &Path) -> Result<Option<ReleaseLock>, Failure> {
     plinth_releasechannel::lock_file(path).map_err(|error| refusal(&error))
+}
+
+/// Refuses what was selected and is nowhere in the channel: a slip of the pen would go without effect.
+fn are_known(asked: &[&String], lock: &ReleaseLock) -> Result<(), Failure> {
+    let names: BTreeSet<&str> = lock.components.iter().map(|component| component.name.as_str()).collect();
+    let Some(unknown) = asked.iter().find(|asked| !names.contains(asked.as_str())) else { return Ok(()) };
+    let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
+    let same_end = names.iter().find(|name| last(name) == last(unknown)).map(|name| format!("did you mean \"{name}\"?"));
+    let meant = same_end.or_else(|| did_you_mean(unknown, names.iter().copied()));
+    let hint = meant.unwrap_or_else(|| format!("it has {}", names.into_iter().collect::<Vec<_>>().join(", ")));
+    Err(Failure::refused(format!("--select {unknown}: the channel has no component of that name")).hint(hint))
 }
 
 /// Where the channel's images are: with a mirror every one is looked for there.
@@ -141,7 +162,9 @@ pub(crate) fn settings(source: &SourceArgs, args: &SelectionArgs, channel: &Chan
         settings.values.clone_from(&platform.values);
     }
     if let Some(file) = &args.values {
-        overlay(&mut settings.values, values(file)?);
+        let document = values(file)?;
+        overlay(&mut settings.values, document.value.as_object().cloned().unwrap_or_default());
+        settings.values_file = Some(ValuesFile { name: file.display().to_string(), locations: document.locations });
     }
     Ok(settings)
 }
@@ -159,16 +182,23 @@ pub(crate) fn scenario(file: Option<&Path>, own: Option<&str>) -> Result<Scenari
     Scenario::parse(&text).map_err(|error| Failure::refused(format!("{whose}: {error}")))
 }
 
-/// Reads a values file: one YAML mapping.
-fn values(path: &Path) -> Result<Map<String, Value>, Failure> {
+/// Reads a values file: one YAML mapping, or nothing.
+fn values(path: &Path) -> Result<Document, Failure> {
     let refuse = |reason: String| Failure::refused(format!("--values {}: {reason}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    let documents = plinth_engine::yaml::documents(&text).map_err(|finding| refuse(finding.to_string()))?;
-    match documents.into_iter().map(|document| document.value).collect::<Vec<_>>().as_mut_slice() {
-        [] => Ok(Map::new()),
-        [Value::Object(map)] => Ok(std::mem::take(map)),
-        [_] => Err(refuse("a mapping is expected".to_owned())),
-        _ => Err(refuse("one document is expected".to_owned())),
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_VALUES + 1).read_to_string(&mut text));
+    let length = read.map_err(|error| refuse(error.to_string()))?;
+    if length as u64 > MAX_VALUES {
+        return Err(refuse(format!("it is larger than {MAX_VALUES} bytes")));
+    }
+    // `FILE:line:column`, as compilers write it.
+    let misread = |finding: &Diagnostic| Failure::refused(format!("--values {}:{finding}", path.display()));
+    let mut documents = plinth_engine::yaml::documents(&text).map_err(|finding| misread(&finding))?;
+    match (documents.pop(), documents.is_empty()) {
+        (None, _) => Ok(Document::default()),
+        (Some(document), true) if document.value.is_object() || document.value.is_null() => Ok(document),
+        (Some(_), true) => Err(refuse("a mapping is expected".to_owned())),
+        (Some(_), false) => Err(refuse("one document is expected".to_owned())),
     }
 }
 
@@ -193,16 +223,54 @@ pub(crate) fn refusal(error: &ResolveError) -> Failure {
     Failure { outcome, message: chain(error), hint: error.hint().map(str::to_owned) }
 }
 
-/// An error with its causes, each once.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let words = next.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = next.source();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../distributions/open-control-plane-kind");
+
+    async fn load(select: &str) -> Result<Channel, Failure> {
+        let args = SourceArgs { source: SAMPLE.into(), access: AccessArgs::default() };
+        let selection = Selection { select: ranges(&[select.to_owned()]).unwrap(), ..Selection::default() };
+        channel(&args, &selection).await
     }
-    text
+
+    #[tokio::test]
+    async fn a_selection_that_means_nothing_is_refused() {
+        let gateway = "github.com/openmcp-project/platform-service-gateway";
+        for (select, message, hint) in [
+            ("platform-service-gateway=v0.0.10", "--select platform-service-gateway: the channel has no component", gateway),
+            ("github.com/openmcp-project/platform-servce-gateway=*", "the channel has no component of that name", gateway),
+            ("x.test/none=*", "the channel has no component of that name", "it has github.com/"),
+        ] {
+            let failure = load(select).await.unwrap_err();
+            assert_eq!(failure.outcome, Outcome::Refused);
+            assert!(failure.message.contains(message) && failure.hint.as_ref().unwrap().contains(hint), "{failure:?}");
+        }
+        let failure = load(&format!("{gateway}=not a range")).await.unwrap_err();
+        assert!(failure.message.contains("`not a range` is not a range of versions"), "{failure:?}");
+        load(&format!("{gateway}=~0.0.10")).await.unwrap();
+    }
+
+    #[test]
+    fn values_are_one_mapping_and_say_where_they_are_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("values.yaml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            values(&file).map(|document| document.value).map_err(|failure| failure.message)
+        };
+        assert_eq!(read("a: {b: null}\n"), Ok(serde_json::json!({"a": {"b": null}})));
+        assert_eq!(read(""), Ok(Value::Null));
+        assert!(read("a: 1\nb: [\n").unwrap_err().contains("values.yaml:2:4 "), "{:?}", read("a: 1\nb: [\n"));
+        assert!(read("- a\n").unwrap_err().contains("a mapping is expected"));
+    }
+
+    #[test]
+    fn null_stays_null_until_the_instance_is_made() {
+        let map = |value: Value| value.as_object().unwrap().clone();
+        let mut values = map(serde_json::json!({"a": {"b": 1, "c": 2}, "d": 3}));
+        overlay(&mut values, map(serde_json::json!({"a": {"b": null}, "d": null})));
+        assert_eq!(values, map(serde_json::json!({"a": {"b": null, "c": 2}, "d": null})));
+    }
 }

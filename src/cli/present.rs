@@ -6,12 +6,20 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use jiff::Timestamp;
+use plinth_bootstrap::Settings;
 use plinth_run::{
-    Event, EventKind, RunState, Sink,
+    Event, EventKind, RunId, RunState, Sink, event as run,
     present::{github, json, junit, lines},
 };
 
-use crate::{args::RunOutput, out::Out};
+use serde_json::json;
+
+use crate::{
+    args::{Channel, Output, Rgd, RunOutput, Verb},
+    exit::Failure,
+    out::Out,
+};
 
 /// A sink that prints.
 pub(crate) struct Teller {
@@ -62,6 +70,63 @@ impl Teller {
     }
 }
 
+/// How a verb was asked to answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    /// For people: standard error says it.
+    Human,
+    /// One JSON document.
+    Document,
+    /// A run's events in this form.
+    Run(RunOutput, run::Verb),
+}
+
+impl Answer {
+    /// What the command line asks for.
+    pub(crate) fn of(verb: &Verb) -> Self {
+        let document = |output: Output| if output == Output::Json { Self::Document } else { Self::Human };
+        match verb {
+            Verb::Up(args) => Self::Run(args.output, run::Verb::Up),
+            Verb::Down(args) => Self::Run(args.output, run::Verb::Down),
+            Verb::Plan(args) => document(args.output),
+            Verb::Status(args) => document(args.output),
+            Verb::Why(args) => document(args.output),
+            Verb::Channel { verb: Channel::Ls(args) | Channel::Show(args) } => document(args.output),
+            Verb::Rgd { verb: Rgd::Check { output, .. } } => document(*output),
+            _ => Self::Human,
+        }
+    }
+
+    /// Answers in the form that was asked for, where a verb ended before it had an answer: who reads standard output as data finds
+    /// the reason there.
+    pub(crate) fn refuse(self, failure: &Failure, out: Out) {
+        match self {
+            Self::Human | Self::Run(RunOutput::Lines, _) => {}
+            Self::Document => {
+                let Failure { outcome, message, hint } = failure;
+                let error = json!({"outcome": outcome.word(), "exitCode": outcome.exit_code(), "message": message, "hint": hint});
+                out.data(&json!({"error": error}).to_string());
+            }
+            Self::Run(output, verb) => {
+                let teller = Teller::new(output, out);
+                for event in never_begun(failure, verb) {
+                    teller.take(&event);
+                }
+            }
+        }
+    }
+}
+
+/// The events of a run that ended before it began.
+fn never_begun(failure: &Failure, verb: run::Verb) -> [Event; 2] {
+    let at = Timestamp::now();
+    let event = |seq, kind| Event { v: run::VERSION, run: RunId(format!("none-{}", std::process::id())), seq, at, kind };
+    let platform = Settings::default().platform;
+    let started = EventKind::RunStarted { verb, platform, source: String::new(), cluster: None, resumed: None };
+    let Failure { outcome, message, hint } = failure.clone();
+    [event(1, started), event(2, EventKind::RunFinished { outcome, message, hint })]
+}
+
 impl Sink for Teller {
     fn take(&self, event: &Event) {
         let mut form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,5 +146,26 @@ impl Sink for Teller {
         if let (Form::Github(presenter), EventKind::RunFinished { .. }) = (&*form, &event.kind) {
             self.summarize(&github::summary(presenter.state()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plinth_run::Outcome;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_never_began_is_told_in_every_form() {
+        let failure = Failure::refused("the archive is\nbroken").hint("fetch it again");
+        let events = never_begun(&failure, run::Verb::Up);
+        for event in &events {
+            let line = json::line(event).unwrap();
+            assert_eq!(plinth_run::journal::decode_line(line.trim_end().as_bytes(), 1).unwrap(), *event);
+        }
+        let state = RunState::replay(&events);
+        assert_eq!(state.exit_code(), Some(Outcome::Refused.exit_code()));
+        let report = junit::report(&state);
+        assert!(report.contains("failures=\"1\"") && report.contains("the archive is&#10;broken"), "{report}");
     }
 }

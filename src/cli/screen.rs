@@ -10,11 +10,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use plinth_manager::Shutdown;
 use plinth_run::Outcome;
 use plinth_tui::{Effect, Message, Model, app, terminal};
 
-use crate::{config::Config, exit::Failure};
+use crate::{config::Config, exit::Failure, wire::listen};
 
 /// Why there is no terminal view; `None` where there can be one (ux.md section 4).
 pub(crate) fn obstacle(config: &Config) -> Option<String> {
@@ -48,8 +47,7 @@ pub(crate) async fn look(
     clock: impl Fn() -> Timestamp + Send + 'static,
     perform: impl FnMut(Effect) + Send + 'static,
 ) -> Result<Model, Failure> {
-    let signals =
-        Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
+    let signals = listen()?;
     let close = Arc::new(AtomicBool::new(false));
     let closing = Arc::clone(&close);
     let screen = tokio::task::spawn_blocking(move || app::run(model, &messages, &closing, clock, perform));

@@ -1,17 +1,31 @@
-//! What a cluster has of a platform, as a tree with verdicts: the ground of `status` and `why`.
+//! What a cluster has of a platform and what it lacks, as a tree with verdicts: the ground of `status` and `why`.
 //!
-//! Objects are found by labels, not by a journal, so that it works from any machine.
+//! Objects are found by labels, not by a journal, so that it works from any machine. What should be there and is not follows from
+//! the graphs, so that it shows also while nobody reconciles them.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod expected;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery, rgd};
+use plinth_bootstrap::{Schemas, wanted};
 use plinth_engine::{
-    graph::{self, Definition},
+    graph::{self, Definition, Graph},
     health::{Explanation, Health, Verdict, explain, judge_at, judge_instance},
     naming::{self, keys},
     ports::{Query, ReadError, Reader},
 };
+
+/// Objects by key.
+type Found = BTreeMap<ObjectKey, Object>;
+/// Compiled definitions by the kind of their instances.
+type Graphs = BTreeMap<GroupVersionKind, Arc<Graph>>;
 
 /// One object of a platform.
 #[derive(Clone, Debug)]
@@ -24,74 +38,147 @@ pub(crate) struct Leaf {
     pub(crate) children: Vec<ObjectKey>,
     /// Checks of the channel that were switched off when it was written.
     pub(crate) unverified: Option<String>,
+    /// What has to be there and ready before it can be made, where it is not there.
+    pub(crate) waits_for: Vec<ObjectKey>,
 }
 
 /// All objects of a platform, by key.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tree(pub(crate) BTreeMap<ObjectKey, Leaf>);
+pub(crate) struct Tree {
+    /// The objects, those that are missing as well.
+    pub(crate) leaves: BTreeMap<ObjectKey, Leaf>,
+    /// What is there belongs to a platform whose top-level instance is not there: what is lacking, as a sentence.
+    pub(crate) begun: Option<String>,
+}
 
 impl Tree {
-    /// Reads definitions with the platform's label, their instances, and everything below them.
-    pub(crate) async fn load(platform: &str, reader: &dyn Reader) -> Result<Self, ReadError> {
+    /// Reads definitions with the platform's label, their instances, and everything below them; and compiles the definitions, to
+    /// see what is lacking.
+    pub(crate) async fn load(platform: &str, reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Self, ReadError> {
         let selector = format!("{}={}", keys::PLATFORM, naming::label_value(platform));
-        let definitions = list(reader, &GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND), &selector).await?;
-        let mut found = definitions.clone();
         let owned = format!("{}=true", keys::OWNED);
-        for gvk in kinds(&definitions) {
-            found.extend(list(reader, &gvk, &owned).await?);
+        let rgds = list(reader, &GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND), &selector).await?;
+        let definitions: Vec<Definition> = rgds.values().filter_map(|object| Definition::from_object(object).ok()).collect();
+        let (defined, made) = kinds_apart(&definitions);
+        let repository = GroupVersionKind::new(delivery::GROUP, delivery::VERSION, "Repository");
+        let mut found = rgds;
+        for gvk in defined.union(&made) {
+            found.extend(list(reader, gvk, &owned).await?);
         }
-        Ok(Self::of(found))
+        // What the run writes itself carries the platform's label alone.
+        for gvk in defined.iter().chain([&repository]) {
+            found.extend(list(reader, gvk, &selector).await?);
+        }
+        let begun = begun(&found, &defined, &made, reader, &selector).await?;
+        let graphs = compile(&definitions, schemas).await?;
+        let outside = expected::outside(&graphs, &found, reader).await?;
+        Ok(Self { begun, ..Self::of(&found, &graphs, &outside) })
     }
 
-    /// The tree that these objects make.
-    pub(crate) fn of(objects: Vec<Object>) -> Self {
-        let cluster = ClusterKey::host();
-        let keyed: Vec<(ObjectKey, Object)> =
-            objects.into_iter().filter_map(|object| Some((object.key(&cluster)?, object))).collect();
-        let by_uid: BTreeMap<&str, &ObjectKey> = keyed.iter().filter_map(|(key, object)| Some((object.uid()?, key))).collect();
-        let (now, defined) = (Timestamp::now(), defined(keyed.iter().map(|(_, object)| object)));
-        let mut leaves = BTreeMap::new();
-        for (key, object) in &keyed {
-            let parent = object.label(keys::INSTANCE_ID).and_then(|uid| by_uid.get(uid)).map(|parent| (*parent).clone());
-            let unverified = object.annotation(keys::UNVERIFIED).map(str::to_owned);
-            let verdict = if defined.contains(&key.gvk) { judge_instance(object, now) } else { judge_at(object, now) };
-            leaves.insert(key.clone(), Leaf { verdict, parent, children: Vec::new(), unverified });
-        }
-        let pairs: Vec<(ObjectKey, ObjectKey)> =
-            leaves.iter().filter_map(|(key, leaf)| Some((leaf.parent.clone()?, key.clone()))).collect();
-        for (parent, child) in pairs {
-            if let Some(leaf) = leaves.get_mut(&parent) {
-                leaf.children.push(child);
+    /// The tree of these objects alone; what is lacking is not known.
+    pub(crate) fn of_objects(objects: Vec<Object>) -> Self {
+        let keyed = objects.into_iter().filter_map(|object| Some((object.key(&ClusterKey::host())?, object)));
+        Self::of(&keyed.collect(), &Graphs::new(), &Found::new())
+    }
+
+    /// The tree of what was found, and of what the graphs ask for besides. `outside` is there without being found by label.
+    fn of(found: &Found, graphs: &Graphs, outside: &Found) -> Self {
+        let by_uid: BTreeMap<&str, &ObjectKey> = found.iter().filter_map(|(key, object)| Some((object.uid()?, key))).collect();
+        let parent = |object: &Object| {
+            let known = object.label(keys::INSTANCE_ID).and_then(|uid| by_uid.get(uid)).map(|parent| (*parent).clone());
+            known.or_else(|| recorded_parent(object))
+        };
+        let (now, defined) = (Timestamp::now(), defined(found.values()));
+        let leaf = |key: &ObjectKey, object: &Object| Leaf {
+            verdict: if defined.contains(&key.gvk) { judge_instance(object, now) } else { judge_at(object, now) },
+            parent: parent(object),
+            children: Vec::new(),
+            unverified: object.annotation(keys::UNVERIFIED).map(str::to_owned),
+            waits_for: Vec::new(),
+        };
+        let mut leaves: BTreeMap<ObjectKey, Leaf> = found.iter().map(|(key, object)| (key.clone(), leaf(key, object))).collect();
+        leaves.extend(expected::missing(graphs, found, outside));
+        let mut tree = Self { leaves, begun: None };
+        tree.link();
+        tree.settle(graphs);
+        tree
+    }
+
+    /// Tells parents of their children. One that is not in the tree is no parent.
+    fn link(&mut self) {
+        let known: BTreeSet<ObjectKey> = self.leaves.keys().cloned().collect();
+        let mut children: BTreeMap<ObjectKey, Vec<ObjectKey>> = BTreeMap::new();
+        for (key, leaf) in &mut self.leaves {
+            leaf.parent = leaf.parent.take().filter(|parent| known.contains(parent) && parent != key);
+            if let Some(parent) = &leaf.parent {
+                children.entry(parent.clone()).or_default().push(key.clone());
             }
         }
-        Self(leaves)
+        for (parent, children) in children {
+            if let Some(leaf) = self.leaves.get_mut(&parent) {
+                leaf.children = children;
+            }
+        }
+    }
+
+    /// An instance whose own status says Ready is not ready where a child is not there, or an instance below it is not ready
+    /// (contracts 13): nobody may have looked since.
+    fn settle(&mut self, graphs: &Graphs) {
+        let mut deepest_first: Vec<(usize, ObjectKey)> = self.leaves.keys().map(|key| (self.depth(key), key.clone())).collect();
+        deepest_first.sort_by(|a, b| b.cmp(a));
+        for (_, key) in deepest_first {
+            let leaf = &self.leaves[&key];
+            if leaf.verdict.health != Health::Current {
+                continue;
+            }
+            let is_open = |child: &&ObjectKey| match self.leaves[*child].verdict.health {
+                Health::Current => false,
+                Health::NotFound | Health::Terminating => true,
+                _ => graphs.contains_key(&child.gvk) || !self.leaves[*child].waits_for.is_empty(),
+            };
+            let Some(child) = leaf.children.iter().find(is_open) else { continue };
+            let message = format!("{child} is {}", plinth_run::health::word(self.leaves[child].verdict.health));
+            let verdict = Verdict::new(Health::Waiting, "ChildNotReady", message);
+            if let Some(leaf) = self.leaves.get_mut(&key) {
+                leaf.verdict = verdict;
+            }
+        }
+    }
+
+    /// How many parents lie above it; labels that lead in a circle end at the number of objects.
+    fn depth(&self, key: &ObjectKey) -> usize {
+        let parents = std::iter::successors(Some(key), |key| self.leaves.get(*key)?.parent.as_ref());
+        parents.take(self.leaves.len()).count()
     }
 
     /// What was not checked of the channel that the platform came from, each once.
     pub(crate) fn unverified(&self) -> BTreeSet<&str> {
-        self.0.values().filter_map(|leaf| leaf.unverified.as_deref()).collect()
+        self.leaves.values().filter_map(|leaf| leaf.unverified.as_deref()).collect()
     }
 
     /// Objects without a parent, definitions first.
     pub(crate) fn roots(&self) -> impl Iterator<Item = (&ObjectKey, &Leaf)> {
-        self.0.iter().filter(|(_, leaf)| leaf.parent.is_none())
+        self.leaves.iter().filter(|(_, leaf)| leaf.parent.is_none())
     }
 
     /// Why an object is as it is.
     pub(crate) fn why(&self, key: &ObjectKey) -> Explanation<ObjectKey> {
-        let verdict = |key: &ObjectKey| self.0.get(key).map_or_else(Verdict::not_found, |leaf| leaf.verdict.clone());
-        let causes = |key: &ObjectKey| self.0.get(key).map(|leaf| leaf.children.clone()).unwrap_or_default();
+        let verdict = |key: &ObjectKey| self.leaves.get(key).map_or_else(Verdict::not_found, |leaf| leaf.verdict.clone());
+        let causes = |key: &ObjectKey| match self.leaves.get(key) {
+            Some(leaf) => leaf.waits_for.iter().chain(&leaf.children).cloned().collect(),
+            None => Vec::new(),
+        };
         explain(key.clone(), verdict, causes)
     }
 
     /// The health of the whole: the worst of all objects, `NotFound` where there is no platform.
     pub(crate) fn health(&self) -> Health {
-        let has = |health| self.0.values().any(|leaf| leaf.verdict.health == health);
-        if self.0.is_empty() {
+        let has = |health| self.leaves.values().any(|leaf| leaf.verdict.health == health);
+        if self.leaves.is_empty() && self.begun.is_none() {
             Health::NotFound
         } else if has(Health::Failed) {
             Health::Failed
-        } else if self.0.values().all(|leaf| leaf.verdict.health == Health::Current) {
+        } else if self.begun.is_none() && self.leaves.values().all(|leaf| leaf.verdict.health == Health::Current) {
             Health::Current
         } else {
             Health::InProgress
@@ -110,24 +197,79 @@ fn instances_of(definition: &Definition) -> GroupVersionKind {
     GroupVersionKind::new(schema.group.clone(), schema.api_version.clone(), schema.kind.clone())
 }
 
-/// The kinds that definitions define and make.
+/// The instance that an object's labels name, for children whose instance is not there any more.
+fn recorded_parent(object: &Object) -> Option<ObjectKey> {
+    let label = |name: &str| object.label(name).map(str::to_owned);
+    Some(ObjectKey {
+        cluster: ClusterKey::host(),
+        gvk: GroupVersionKind::new(label(keys::INSTANCE_GROUP)?, label(keys::INSTANCE_VERSION)?, label(keys::INSTANCE_KIND)?),
+        namespace: label(keys::INSTANCE_NAMESPACE),
+        name: label(keys::INSTANCE_NAME)?,
+    })
+}
+
+/// The kinds that definitions define, make and read.
 pub(crate) fn kinds(definitions: &[Object]) -> BTreeSet<GroupVersionKind> {
-    let mut kinds = BTreeSet::new();
-    for definition in definitions.iter().filter_map(|object| Definition::from_object(object).ok()) {
-        kinds.insert(instances_of(&definition));
-        kinds.extend(graph::kinds(&definition.spec));
+    let definitions: Vec<Definition> = definitions.iter().filter_map(|object| Definition::from_object(object).ok()).collect();
+    let (defined, made) = kinds_apart(&definitions);
+    &defined | &made
+}
+
+/// The kinds that definitions define, and those that they make or read.
+fn kinds_apart(definitions: &[Definition]) -> (BTreeSet<GroupVersionKind>, BTreeSet<GroupVersionKind>) {
+    let defined = definitions.iter().map(instances_of);
+    (defined.collect(), definitions.iter().flat_map(|definition| graph::kinds(&definition.spec)).collect())
+}
+
+/// What a platform lacks that a run has begun and not brought to its instance; `None` for one that is whole, and for none.
+async fn begun(
+    found: &Found,
+    defined: &BTreeSet<GroupVersionKind>,
+    made: &BTreeSet<GroupVersionKind>,
+    reader: &dyn Reader,
+    selector: &str,
+) -> Result<Option<String>, ReadError> {
+    let mut top: Vec<&GroupVersionKind> = defined.difference(made).collect();
+    top.retain(|gvk| !found.keys().any(|key| key.gvk == **gvk));
+    if let Some(gvk) = top.first() {
+        return Ok(Some(format!("there is no {} yet", gvk.group_kind())));
     }
-    kinds
+    if !defined.is_empty() {
+        return Ok(None);
+    }
+    let mut is_there = !found.is_empty();
+    for gvk in [wanted::crd_kind(), wanted::namespace_kind()] {
+        is_there = is_there || !list(reader, &gvk, selector).await?.is_empty();
+    }
+    Ok(is_there.then(|| format!("there is no {} yet", rgd::KIND)))
+}
+
+/// Compiles over what is served. What does not compile has a verdict of its own, and no children that could be known.
+async fn compile(definitions: &[Definition], schemas: &dyn Schemas) -> Result<Graphs, ReadError> {
+    let kinds: BTreeSet<GroupVersionKind> = definitions.iter().flat_map(|definition| graph::kinds(&definition.spec)).collect();
+    if kinds.is_empty() {
+        return Ok(Graphs::new());
+    }
+    let served = schemas.ensure(&kinds.into_iter().collect::<Vec<_>>()).await?;
+    let compiled = definitions.iter().filter_map(|definition| {
+        let compiled = graph::compile(definition, served.as_ref(), &graph::Options::default());
+        compiled.graph().map(|graph| (graph.instance.gvk.clone(), Arc::clone(graph)))
+    });
+    Ok(compiled.collect())
 }
 
 /// A kind that is not served has no objects.
-async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: &str) -> Result<Vec<Object>, ReadError> {
+async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: &str) -> Result<Found, ReadError> {
     let query = Query { cluster: ClusterKey::host(), gvk: gvk.clone(), namespace: None, selector: selector.to_owned() };
-    match reader.list(&query).await {
-        Err(ReadError::NotServed(_)) => Ok(Vec::new()),
-        Ok(objects) => Ok(objects.into_iter().map(|object| typed(object, gvk)).collect()),
-        Err(error) => Err(error),
-    }
+    let objects = match reader.list(&query).await {
+        Err(ReadError::NotServed(_)) => return Ok(Found::new()),
+        answer => answer?,
+    };
+    let keyed = |object: Object| {
+        let object = typed(object, gvk);
+        Some((object.key(&ClusterKey::host())?, object))
+    };
+    Ok(objects.into_iter().filter_map(keyed).collect())
 }
 
 /// Items of a list come without their type.

@@ -7,7 +7,7 @@ use plinth_run::{Health, Outcome, RunState};
 use serde::Serialize;
 
 use super::{survey::Survey, worse};
-use crate::ports::Permission;
+
 
 /// The end of a rehearsal: how `up` would end, and everything that would be missing. Lists are sorted.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -49,7 +49,7 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     };
     written
         .map_err(|error| Failure::new(Outcome::Internal, format!("writing the archive ended with {error}")))?
-        .map_err(|error| Failure::failed(format!("write {}: {}", args.file.display(), load::chain(&error))))?;
+        .map_err(|error| Failure::failed(format!("write {}: {}", args.file.display(), plinth_cluster::chain(&error))))?;
     std::fs::remove_dir_all(&staging).map_err(|error| Failure::failed(format!("remove {}: {error}", staging.display())))?;
     bundle.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     out.talk(&format!("{} resources, {} in {}", bundle.resources, size(bundle.bytes), args.file.display()));

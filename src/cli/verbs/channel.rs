@@ -6,6 +6,7 @@ mod verify;
 use std::{collections::BTreeSet, path::Path};
 
 use plinth_api::lock::{LockedRef, ReleaseLock};
+use plinth_cluster::chain;
 use plinth_releasechannel::{
     Format, Limits, Selection, SourceRef, difference, find_descriptor,
     normalise::{Normalisation, normalise as normal_form},
@@ -89,7 +90,7 @@ fn pack(dir: &Path, file: &Path, out: Out) -> Result<Outcome, Failure> {
     let contents = pack_folder(dir, &Limits::default()).map_err(|error| refusal(&error))?;
     contents
         .write(file, Format::of(file))
-        .map_err(|error| Failure::failed(format!("pack {}: {}", dir.display(), load::chain(&error))))?;
+        .map_err(|error| Failure::failed(format!("pack {}: {}", dir.display(), chain(&error))))?;
     out.talk(&format!("packed {} into {}", dir.display(), file.display()));
     Ok(Outcome::Done)
 }

@@ -16,7 +16,7 @@ use crate::{
     out::Out,
     present::Teller,
     sample,
-    wire::{AT_ONCE, Plane, Session},
+    wire::{AT_ONCE, Plane, Session, listen},
 };
 
 /// What the scenario's seconds are multiplied by for somebody who watches: about a minute in all.
@@ -41,8 +41,8 @@ pub(crate) async fn run(global: &Global, args: &Demo, out: Out) -> Result<Outcom
     let approver = Always("demo".to_owned());
     if args.apply {
         let teller = Arc::new(Teller::new(RunOutput::Lines, out));
-        let session = Session::open(plane.host(), journal, vec![teller], platform, delivery)?;
-        let outcome = up::bring_up(&loaded, &session, &approver, CancellationToken::new()).await?;
+        let session = Session::open(plane.host(), journal, vec![teller], platform, delivery, listen()?)?;
+        let outcome = up::bring_up(&loaded, &session, &approver, CancellationToken::new()).await;
         session.tell(outcome, out);
         return match serving {
             Some(serving) if outcome == Outcome::Done => stay(&serving, folder.path(), out).await,
@@ -50,7 +50,7 @@ pub(crate) async fn run(global: &Global, args: &Demo, out: Out) -> Result<Outcom
         };
     }
     let (view, sink) = View::new(global, &plane.host(), &loaded, History::default());
-    let session = Session::open(plane.host(), journal, vec![sink], platform, delivery)?;
+    let session = Session::open(plane.host(), journal, vec![sink], platform, delivery, listen()?)?;
     if let Some(serving) = &serving {
         let message = told(serving, folder.path())?;
         out.talk(&message);

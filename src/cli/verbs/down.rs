@@ -11,7 +11,7 @@ use crate::{
     exit::Failure,
     out::Out,
     present::Teller,
-    wire::{self, Session, connect, interrupted},
+    wire::{self, Session, before_the_run, connect, interrupted, listen},
 };
 
 /// Runs `plinth down`.
@@ -20,14 +20,16 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
         return Err(Failure::new(Outcome::Usage, "down removes the platform of this cluster")
             .hint("plinth down --apply removes it; plinth status shows what there is"));
     }
-    let (host, server) = connect(global).await?;
+    let signals = listen()?;
+    let (host, server) = before_the_run(&signals, connect(global)).await?;
     let settings = Settings { timeout: args.timeout, ..Settings::default() };
     let journal = wire::journal(None, &settings.platform, &server)?;
     let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
-    let session = Session::open(host, journal, vec![teller], &settings.platform, wire::Delivery::default())?;
+    let delivery = wire::Delivery { removing: true, ..wire::Delivery::default() };
+    let session = Session::open(host, journal, vec![teller], &settings.platform, delivery, signals)?;
     let approver = Always("--apply".to_owned());
     let run = removal::down(&settings, session.resumed.clone(), &session.ports, &approver);
-    let outcome = interrupted(&session, CancellationToken::new(), run).await?;
+    let outcome = interrupted(&session, CancellationToken::new(), run).await;
     session.ports.control.stop().await;
     session.tell(outcome, out);
     Ok(outcome)

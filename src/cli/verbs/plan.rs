@@ -8,24 +8,27 @@ use plinth_run::{
     memory::VecJournal,
     present::lines::{Presenter, Verbosity},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::up;
 use crate::{
     args::{Global, Output, Plan},
     exit::Failure,
     out::Out,
-    wire::{self, Session, connect, interrupted},
+    wire::{self, Session, before_the_run, connect, interrupted, listen},
 };
 
 /// Runs `plinth plan`.
 pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcome, Failure> {
-    let (host, _) = connect(global).await?;
-    let keys = wire::keys(&host, &args.source.source).await?;
-    let mut loaded = up::load_with(&args.source, &args.selection, keys, out).await?;
+    let signals = listen()?;
+    let (host, _) = before_the_run(&signals, connect(global)).await?;
+    let keys = before_the_run(&signals, wire::keys(&host, &args.source.source)).await?;
+    let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
     let delivery = loaded.delivery(&args.source);
-    let session = Session::open(host, Arc::new(VecJournal::default()), vec![talk], &loaded.settings.platform, delivery)?;
+    let journal = Arc::new(VecJournal::default());
+    let session = Session::open(host, journal, vec![talk], &loaded.settings.platform, delivery, signals)?;
     let request = Request {
         content: &loaded.content,
         distribution: &loaded.distribution,
@@ -39,7 +42,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
         made = planned.map(|planned| planned.plan);
         outcome
     };
-    let outcome = interrupted(&session, tokio_util::sync::CancellationToken::new(), planning).await?;
+    let outcome = interrupted(&session, CancellationToken::new(), planning).await;
     if let Some(plan) = made {
         match args.output {
             Output::Human => human(&plan).iter().for_each(|line| out.data(line)),

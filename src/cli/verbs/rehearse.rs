@@ -19,7 +19,7 @@ use crate::{
     load,
     out::Out,
     present::Teller,
-    wire::{AT_ONCE, Plane, Room, Session, interrupted},
+    wire::{AT_ONCE, Plane, Room, Session, interrupted, listen},
 };
 
 /// Runs `plinth rehearse`.
@@ -35,8 +35,8 @@ pub(crate) async fn run(args: &Rehearse, out: Out) -> Result<Outcome, Failure> {
         Output::Json => Vec::new(),
     };
     let platform = &loaded.settings.platform;
-    let mut session =
-        Session::open(plane.host(), Arc::new(VecJournal::default()), sinks, platform, loaded.delivery(&args.source))?;
+    let (journal, delivery) = (Arc::new(VecJournal::default()), loaded.delivery(&args.source));
+    let mut session = Session::open(plane.host(), journal, sinks, platform, delivery, listen()?)?;
     if let Some(rules) = &scenario.permissions {
         session.ports.access = plane.access(rules).await?;
     }
@@ -66,7 +66,7 @@ async fn rehearse(loaded: &Loaded, session: &Session, plane: &Plane) -> Result<(
         found = Some(verdict);
         outcome
     };
-    let outcome = interrupted(session, CancellationToken::new(), rehearsing).await?;
+    let outcome = interrupted(session, CancellationToken::new(), rehearsing).await;
     session.ports.control.stop().await;
     Ok((outcome, found))
 }

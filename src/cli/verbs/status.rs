@@ -1,13 +1,14 @@
-//! `plinth status`: health as a tree or JSON, and as an exit code.
+//! `plinth status` and `plinth why`: health as a tree or JSON, as an exit code, and explained.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use jiff::Timestamp;
 use plinth_api::ObjectKey;
+use plinth_bootstrap::preflight::Deadline;
 use plinth_engine::{
-    health::{Health, advice},
+    health::{Cause, Explanation, Health, advice},
     ports::ReadError,
 };
+use plinth_manager::SystemClock;
 use plinth_run::{Filter, Outcome, filter::Facts, health::word};
 use serde_json::json;
 
@@ -27,12 +28,8 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
     let filter = Filter::parse(args.filter.as_deref().unwrap_or_default())
         .map_err(|error| Failure::new(Outcome::Usage, format!("--filter: {error}")))?;
     let (host, server) = connect(global).await?;
-    let deadline = Timestamp::now() + args.timeout;
-    let mut tree = load(&host, &server).await?;
-    while args.wait && !matches!(tree.health(), Health::Current | Health::Failed) && Timestamp::now() < deadline {
-        tokio::time::sleep(LOOK).await;
-        tree = load(&host, &server).await?;
-    }
+    let tree = if args.wait { settled(&host, args.timeout, out).await } else { load(&host).await };
+    let tree = tree.map_err(|error| unreadable(&error, &server))?;
     match args.output {
         Output::Human => human(&tree, &kept(&tree, &filter), out),
         Output::Json => out.data(&document(&tree, &kept(&tree, &filter)).to_string()),
@@ -44,14 +41,39 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
     })
 }
 
+/// Looks until the platform is ready or has failed, or the time is up. A server that does not answer may come back until then.
+async fn settled(host: &Host, timeout: Duration, out: Out) -> Result<Tree, ReadError> {
+    let clock = SystemClock;
+    let deadline = Deadline::after(&clock, timeout);
+    let mut unanswered = false;
+    loop {
+        let found = load(host).await;
+        let is_over = match &found {
+            Ok(tree) => matches!(tree.health(), Health::Current | Health::Failed),
+            Err(error) => !matches!(error, ReadError::Unavailable(_)),
+        };
+        if is_over || deadline.left(&clock).is_zero() {
+            return found;
+        }
+        if let Some(error) = found.as_ref().err().filter(|_| !unanswered) {
+            out.talk(&format!("{error}; trying again"));
+        }
+        unanswered = found.is_err();
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Runs `plinth why KIND/NAME`.
 pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome, Failure> {
     let (host, server) = connect(global).await?;
-    let tree = load(&host, &server).await?;
+    let tree = load(&host).await.map_err(|error| unreadable(&error, &server))?;
     let key = find(&tree, &args.subject)?;
     let explanation = tree.why(&key);
+    let next = next_step(&explanation);
     match args.output {
-        Output::Json => out.data(&json!({"chain": explanation.chain, "cyclic": explanation.cyclic}).to_string()),
+        Output::Json => {
+            out.data(&json!({"chain": explanation.chain, "cyclic": explanation.cyclic, "next": next}).to_string());
+        }
         Output::Human => {
             for (depth, cause) in explanation.chain.iter().enumerate() {
                 let because = if depth == 0 { "" } else { "because " };
@@ -59,18 +81,37 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
                 let words = words.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
                 out.data(&format!("{}{because}{} is {}  {words}", "  ".repeat(depth), cause.subject, word(cause.verdict.health)));
             }
-            // The deepest cause that the catalogue knows.
-            let mut known = explanation.chain.iter().rev();
-            if let Some(advice) = known.find_map(|cause| advice(&cause.subject.gvk, &cause.verdict)) {
-                out.data(&format!("next: {} (docs/why/{}.md)", advice.next, advice.id));
+            if let Some(next) = next {
+                out.data(&format!("next: {next}"));
             }
         }
     }
     Ok(Outcome::Done)
 }
 
-async fn load(host: &Host, server: &str) -> Result<Tree, Failure> {
-    Tree::load("default", host.0.as_ref()).await.map_err(|error| unreadable(&error, server))
+/// What helps: against a root cause that `up` makes again, or as the catalogue says it for the deepest cause that it knows.
+fn next_step(explanation: &Explanation<ObjectKey>) -> Option<String> {
+    let known = || {
+        let advice = explanation.chain.iter().rev().find_map(|cause| advice(&cause.subject.gvk, &cause.verdict))?;
+        Some(format!("{} (docs/why/{}.md)", advice.next, advice.id))
+    };
+    explanation.root().and_then(made_again).or_else(known)
+}
+
+fn made_again(root: &Cause<ObjectKey>) -> Option<String> {
+    let subject = &root.subject;
+    match root.verdict.health {
+        Health::NotFound => Some(format!("plinth up makes {subject} again, with the SOURCE that the platform came from")),
+        Health::Terminating => Some(format!(
+            "plinth up runs the controllers that let go of {subject}, and makes it again; a finalizer of anybody else has to be \
+             taken off by its own controller"
+        )),
+        _ => None,
+    }
+}
+
+async fn load(host: &Host) -> Result<Tree, ReadError> {
+    Tree::load("default", host.0.as_ref(), host).await
 }
 
 /// A read that failed: what is not permitted is refused, what does not answer can be tried again.
@@ -90,7 +131,7 @@ fn find(tree: &Tree, subject: &str) -> Result<ObjectKey, Failure> {
         |key: &ObjectKey| key.gvk.kind.eq_ignore_ascii_case(kind) || key.gvk.group_kind().to_string().eq_ignore_ascii_case(kind);
     let is_name =
         |key: &ObjectKey| key.name == name || format!("{}/{}", key.namespace.as_deref().unwrap_or_default(), key.name) == name;
-    let found: Vec<&ObjectKey> = tree.0.keys().filter(|key| is_kind(key) && is_name(key)).collect();
+    let found: Vec<&ObjectKey> = tree.leaves.keys().filter(|key| is_kind(key) && is_name(key)).collect();
     match found.as_slice() {
         [key] => Ok((*key).clone()),
         [] => Err(Failure::refused(format!("{subject} is not a part of the platform")).hint("plinth status lists its objects")),
@@ -104,7 +145,7 @@ fn find(tree: &Tree, subject: &str) -> Result<ObjectKey, Failure> {
 /// Objects that the filter lets through, and whatever they lie below.
 fn kept(tree: &Tree, filter: &Filter) -> BTreeSet<ObjectKey> {
     let mut kept = BTreeSet::new();
-    for (key, leaf) in &tree.0 {
+    for (key, leaf) in &tree.leaves {
         let kind = key.gvk.group_kind().to_string();
         let facts = Facts {
             name: &key.name,
@@ -116,20 +157,23 @@ fn kept(tree: &Tree, filter: &Filter) -> BTreeSet<ObjectKey> {
         };
         let mut next = filter.matches(&facts).then_some(key);
         while let Some(key) = next.filter(|key| kept.insert((*key).clone())) {
-            next = tree.0.get(key).and_then(|leaf| leaf.parent.as_ref());
+            next = tree.leaves.get(key).and_then(|leaf| leaf.parent.as_ref());
         }
     }
     kept
 }
 
 fn human(tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
-    if tree.0.is_empty() {
+    if tree.health() == Health::NotFound {
         out.data("there is no platform on this cluster");
         return;
     }
-    let ready = tree.0.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
-    out.data(&format!("{}  {ready} of {} ready", word(tree.health()), tree.0.len()));
+    let ready = tree.leaves.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
+    out.data(&format!("{}  {ready} of {} ready", word(tree.health()), tree.leaves.len()));
     tree.unverified().iter().for_each(|what| out.data(&format!("unverified   {what}")));
+    if let Some(lacks) = &tree.begun {
+        out.data(&format!("begun, not brought up: {lacks}; plinth up goes on with it, plinth down --apply removes it"));
+    }
     let roots: Vec<(&ObjectKey, &Leaf)> = tree.roots().collect();
     roots.into_iter().for_each(|(key, leaf)| branch(tree, kept, (key, leaf), 0, out));
 }
@@ -143,15 +187,15 @@ fn branch(tree: &Tree, kept: &BTreeSet<ObjectKey>, (key, leaf): (&ObjectKey, &Le
         if verdict.health == Health::Current { String::new() } else { format!("  {}: {}", verdict.reason, verdict.message) };
     out.data(&format!("{:<12} {}{key}{}", word(verdict.health), "  ".repeat(depth), detail.trim_end_matches(": ")));
     for child in &leaf.children {
-        if let Some(leaf) = tree.0.get(child) {
+        if let Some(leaf) = tree.leaves.get(child) {
             branch(tree, kept, (child, leaf), depth + 1, out);
         }
     }
 }
 
 fn document(tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_json::Value {
-    let shown = tree.0.iter().filter(|(key, _)| kept.contains(*key));
+    let shown = tree.leaves.iter().filter(|(key, _)| kept.contains(*key));
     let objects: Vec<_> =
         shown.map(|(key, leaf)| json!({"subject": key, "parent": leaf.parent, "verdict": leaf.verdict})).collect();
-    json!({"health": tree.health(), "unverified": tree.unverified(), "objects": objects})
+    json!({"health": tree.health(), "lacks": tree.begun, "unverified": tree.unverified(), "objects": objects})
 }

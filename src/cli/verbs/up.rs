@@ -12,7 +12,6 @@ use std::{
 use jiff::Timestamp;
 use plinth_api::{Object, ObjectKey};
 use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner, wanted};
-use plinth_manager::Shutdown;
 use plinth_run::{Event, History, Outcome, Sink};
 use plinth_tui::{Effect, Message, Model, app};
 use tokio::sync::oneshot;
@@ -26,7 +25,7 @@ use crate::{
     out::Out,
     present::Teller,
     screen,
-    wire::{self, Ask, Fetcher, Host, Session, connect, interrupted},
+    wire::{self, Ask, Fetcher, Host, Session, before_the_run, connect, interrupted, listen},
 };
 
 /// A channel, what was chosen of it, and what the operator wants.
@@ -45,7 +44,7 @@ impl Loaded {
     pub(crate) fn delivery(&self, source: &SourceArgs) -> wire::Delivery {
         let mut repositories = load::options(source);
         repositories.ca_pem.extend(self.authority.clone());
-        wire::Delivery { repositories, images: self.content.images.clone() }
+        wire::Delivery { repositories, images: self.content.images.clone(), removing: false }
     }
 }
 
@@ -88,22 +87,24 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
             return Err(Failure::new(Outcome::Usage, "-o and --quiet are for runs without a terminal view").hint("add --apply"));
         }
     }
-    let (host, server) = connect(global).await?;
-    let keys = wire::keys(&host, &args.source.source).await?;
-    let mut loaded = load_with(&args.source, &args.selection, keys, out).await?;
+    let signals = listen()?;
+    let (host, server) = before_the_run(&signals, connect(global)).await?;
+    let keys = before_the_run(&signals, wire::keys(&host, &args.source.source)).await?;
+    let mut loaded = before_the_run(&signals, load_with(&args.source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
+    let (platform, delivery) = (&loaded.settings.platform, loaded.delivery(&args.source));
     if args.apply {
         Config::load(global).tell(out);
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
-        let session = Session::open(host, journal, vec![teller], &loaded.settings.platform, loaded.delivery(&args.source))?;
-        let outcome = bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await?;
+        let session = Session::open(host, journal, vec![teller], platform, delivery, signals)?;
+        let outcome = bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await;
         session.tell(outcome, out);
         return Ok(outcome);
     }
     let past = journal.load().map(|replay| History::learn(&replay.events)).unwrap_or_default();
     let (view, sink) = View::new(global, &host, &loaded, past);
-    let session = Session::open(host, journal, vec![sink], &loaded.settings.platform, loaded.delivery(&args.source))?;
+    let session = Session::open(host, journal, vec![sink], platform, delivery, signals)?;
     view.review(&loaded, &session, None, out).await
 }
 
@@ -150,7 +151,7 @@ pub(super) async fn bring_up(
     session: &Session,
     approver: &dyn Approver,
     stop: CancellationToken,
-) -> Result<Outcome, Failure> {
+) -> Outcome {
     let request = Request {
         content: &loaded.content,
         distribution: &loaded.distribution,
@@ -189,14 +190,13 @@ async fn review(
         };
         app::run(model, &messages, &closing, Timestamp::now, perform)
     });
-    let outcome = bring_up(loaded, session, approver, stop).await?;
-    let signals =
-        Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
+    let outcome = bring_up(loaded, session, approver, stop).await;
     if outcome == Outcome::Interrupted {
         close.store(true, Ordering::Relaxed);
     }
+    let signal = session.signals.token();
     let last_signal = tokio::spawn(async move {
-        signals.token().cancelled().await;
+        signal.cancelled().await;
         close.store(true, Ordering::Relaxed);
     });
     let shown = screen.await;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use plinth_api::{ClusterKey, GroupVersionKind};
-use plinth_bootstrap::{Access, Permission, Schemas};
+use plinth_api::{ClusterKey, GroupVersionKind, Permission};
+use plinth_bootstrap::{Access, Schemas};
 use plinth_cluster::{
     Cluster,
     access::{self, Source},
-    review,
+    chain,
 };
 use plinth_engine::{
     ports::{Answer, ReadError},
@@ -15,7 +15,7 @@ use plinth_engine::{
 };
 use plinth_run::ClusterIdentity;
 
-use crate::{args::Global, exit::Failure, load::chain};
+use crate::{args::Global, exit::Failure};
 
 /// The platform cluster, and its server's address for messages.
 #[derive(Clone)]
@@ -57,15 +57,7 @@ impl Access for Host {
     }
 
     fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>> {
-        Box::pin(async move {
-            let asked = review::Permission {
-                verb: permission.verb.clone(),
-                group: permission.group.clone(),
-                resource: permission.resource.clone(),
-                namespace: permission.namespace.clone(),
-            };
-            self.0.can_i(&asked).await
-        })
+        Box::pin(self.0.can_i(permission))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The loop in this process behind bootstrap's port.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
+use plinth_api::ObjectKey;
 use plinth_bootstrap::Loop;
 use plinth_controller::{
     Handle, Options,
@@ -14,18 +15,20 @@ use tokio::sync::Mutex;
 
 use super::host::Host;
 
-/// How the loop reaches the channel.
+/// How the loop runs: how it reaches the channel, and what it is there for.
 pub(crate) struct Delivery {
     /// Repositories.
     pub(crate) repositories: plinth_releasechannel::Options,
     /// Images.
     pub(crate) images: Arc<dyn Images>,
+    /// It carries a removal out and does nothing else.
+    pub(crate) removing: bool,
 }
 
 /// Without a channel at hand: everything is where it says.
 impl Default for Delivery {
     fn default() -> Self {
-        Self { repositories: plinth_releasechannel::Options::default(), images: Arc::new(NotMirrored) }
+        Self { repositories: plinth_releasechannel::Options::default(), images: Arc::new(NotMirrored), removing: false }
     }
 }
 
@@ -65,6 +68,14 @@ impl Loop for InProcess {
 
     fn is_settled(&self) -> Answer<'_, bool> {
         Box::pin(async { self.handle.lock().await.as_ref().is_none_or(Handle::is_settled) })
+    }
+
+    fn awaits(&self, objects: BTreeSet<ObjectKey>) -> Answer<'_, ()> {
+        Box::pin(async {
+            if let Some(handle) = self.handle.lock().await.as_ref() {
+                handle.awaits(objects);
+            }
+        })
     }
 
     fn stop(&self) -> Answer<'_, ()> {

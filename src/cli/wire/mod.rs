@@ -17,4 +17,4 @@ pub(crate) use looped::Delivery;
 pub use looped::InProcess;
 pub(crate) use plane::{AT_ONCE, Plane, Room};
 pub use session::unfinished;
-pub(crate) use session::{Session, interrupted, journal, journal_path, refused, stopped};
+pub(crate) use session::{Session, before_the_run, interrupted, journal, journal_path, listen, refused, stopped};

@@ -11,6 +11,7 @@ use plinth_bootstrap::{Error, Ports};
 use plinth_controller::{Options, delivery::sources::LiveSources};
 use plinth_manager::{Shutdown, SystemClock};
 use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, feed::Feed};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     host::Host,
@@ -26,6 +27,8 @@ pub(crate) struct Session {
     pub(crate) log: Arc<Log>,
     /// The earlier run that this one goes on with.
     pub(crate) resumed: Option<RunId>,
+    /// What asks it to end.
+    pub(crate) signals: Shutdown,
 }
 
 impl Session {
@@ -36,6 +39,7 @@ impl Session {
         mut sinks: Vec<Arc<dyn Sink>>,
         platform: &str,
         delivery: Delivery,
+        signals: Shutdown,
     ) -> Result<Self, Failure> {
         let feed = Arc::new(Feed::default());
         sinks.push(feed.clone());
@@ -46,6 +50,7 @@ impl Session {
         let resumed = log.read(unfinished);
         let options = Options {
             platform: Some(platform.to_owned()),
+            removing: delivery.removing,
             sources: Arc::new(LiveSources::new(delivery.repositories)),
             images: delivery.images,
             ..Options::default()
@@ -59,7 +64,7 @@ impl Session {
             control,
             log: Arc::clone(&log),
         };
-        Ok(Self { ports, log, resumed })
+        Ok(Self { ports, log, resumed, signals })
     }
 
     /// Says on standard error why a run did not end well: whoever reads standard output as data must not look for it there.
@@ -110,41 +115,55 @@ fn file_name(server: &str) -> String {
     host.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' }).collect()
 }
 
+/// Starts to listen for signals, once for the whole life of a verb: between two listeners a signal would be lost.
+pub(crate) fn listen() -> Result<Shutdown, Failure> {
+    Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))
+}
+
 /// Does something until a signal asks to stop: for what only looks, that is a good end.
 pub(crate) async fn stopped(act: impl Future<Output = ()>) -> Result<(), Failure> {
-    let shutdown =
-        Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
-    let signal = shutdown.token();
+    let signals = listen()?;
     tokio::select! {
         biased;
-        () = signal.cancelled() => {}
+        () = signals.token().cancelled_owned() => {}
         () = act => {}
     }
     Ok(())
 }
 
-/// Drives a run until it ends or a signal asks it to; an interrupted run says so in its journal and can be resumed.
-pub(crate) async fn interrupted(
-    session: &Session,
-    stop: tokio_util::sync::CancellationToken,
-    run: impl Future<Output = Outcome>,
-) -> Result<Outcome, Failure> {
-    let shutdown =
-        Shutdown::on_signals().map_err(|error| Failure::new(Outcome::Internal, format!("listen for signals: {error}")))?;
-    let signal = shutdown.token();
+/// Waits for what comes before a run, unless a signal ends it.
+pub(crate) async fn before_the_run<T>(signals: &Shutdown, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::select! {
         biased;
-        () = signal.cancelled() => {}
-        () = stop.cancelled() => {}
-        outcome = run => return Ok(outcome),
+        () = signals.token().cancelled_owned() => Err(Failure::new(Outcome::Interrupted, "interrupted before anything was written")),
+        done = work => done,
     }
-    session.ports.control.stop().await;
+}
+
+/// Drives a run until it ends, or a signal or `stop` asks it to; an interrupted run says so in its journal and can be resumed. A
+/// second signal does not wait for what is in flight.
+pub(crate) async fn interrupted(
+    session: &Session,
+    stop: CancellationToken,
+    run: impl Future<Output = Outcome>,
+) -> Outcome {
+    tokio::select! {
+        biased;
+        () = session.signals.token().cancelled_owned() => {}
+        () = stop.cancelled() => {}
+        outcome = run => return outcome,
+    }
+    tokio::select! {
+        biased;
+        () = session.signals.again().cancelled_owned() => {}
+        () = session.ports.control.stop() => {}
+    }
     let hint = Some("run the same command again to go on".to_owned());
     session.log.record(EventKind::RunFinished { outcome: Outcome::Interrupted, message: "interrupted".to_owned(), hint });
-    Ok(Outcome::Interrupted)
+    Outcome::Interrupted
 }
 
 /// An error of bootstrap that came before there was a log to tell it.
 pub(crate) fn refused(error: &Error) -> Failure {
-    Failure { outcome: error.outcome(), message: crate::load::chain(error), hint: error.hint() }
+    Failure { outcome: error.outcome(), message: plinth_cluster::chain(error), hint: error.hint() }
 }

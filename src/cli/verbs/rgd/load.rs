@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use plinth_api::{GroupVersionKind, Object};
+use plinth_cluster::chain;
 use plinth_engine::{
     Diagnostic,
     diagnostic::Severity,
@@ -11,7 +12,7 @@ use plinth_engine::{
     yaml,
 };
 
-use crate::{args::Global, exit::Failure, files, load::chain, wire};
+use crate::{args::Global, exit::Failure, files, wire};
 
 /// One definition of one file, and what came of it.
 pub(super) struct Checked {

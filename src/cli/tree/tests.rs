@@ -1,0 +1,166 @@
+use std::sync::Arc;
+
+use plinth_bootstrap::memory::FakeCluster;
+use plinth_engine::schema::builtin;
+use serde_json::{Value, json};
+
+use super::*;
+
+const PLATFORM: &str = "default";
+
+/// A platform of two graphs whose objects are all there and ready, and that nobody reconciles.
+fn platform() -> Arc<FakeCluster> {
+    let cluster = FakeCluster::new("cluster-1", builtin().iter().map(|kind| kind.as_ref().clone()));
+    for crd in plinth_api::crds::platform() {
+        cluster.put(&crd);
+    }
+    let parts = json!([{"id": "app", "template": {"apiVersion": "x.test/v1", "kind": "App", "metadata": {"name": "app"},
+        "spec": {"text": "${schema.spec.text}"}}}]);
+    rgd(
+        &cluster,
+        "app",
+        "App",
+        &json!([
+            {"id": "outside", "externalRef": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "outside"}}},
+            {"id": "config", "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"},
+                "data": {"text": "${schema.spec.text}"}}},
+            {"id": "claim", "readyWhen": ["${claim.status.phase == 'Bound'}"],
+                "template": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"}}},
+            {"id": "user", "template": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "user",
+                "annotations": {"volume": "${claim.status.phase}", "secret": "${outside.metadata.name}"}}}},
+        ]),
+    );
+    rgd(&cluster, "top", "Top", &parts);
+    let top = instance(&cluster, "Top", "default", None);
+    let app = instance(&cluster, "App", "app", Some(&top));
+    cluster.put(&object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "outside", "namespace": "n"}})));
+    child(&cluster, "ConfigMap", "config", &app, json!({"data": {"text": "x"}}));
+    child(&cluster, "PersistentVolumeClaim", "claim", &app, json!({"status": {"phase": "Bound"}}));
+    child(&cluster, "ServiceAccount", "user", &app, json!({}));
+    cluster
+}
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+fn rgd(cluster: &FakeCluster, name: &str, kind: &str, resources: &Value) {
+    let spec = json!({"schema": {"group": "x.test", "apiVersion": "v1", "kind": kind, "spec": {"text": "string | default=x"}},
+        "resources": resources});
+    let definition = object(json!({"apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition",
+        "metadata": {"name": name, "labels": {keys::PLATFORM: PLATFORM}}, "spec": spec, "status": ready()}));
+    cluster.put(&definition);
+    let read = Definition::from_object(&definition).unwrap();
+    let compiled = graph::compile(&read, &cluster.served(), &graph::Options::default());
+    cluster.put(&compiled.graph().unwrap_or_else(|| panic!("{compiled:?}")).crd);
+}
+
+fn ready() -> Value {
+    json!({"conditions": [{"type": "Ready", "status": "True"}]})
+}
+
+fn instance(cluster: &FakeCluster, kind: &str, name: &str, parent: Option<&Object>) -> Object {
+    let mut labels = json!({keys::OWNED: "true"});
+    match parent {
+        Some(parent) => labels[keys::INSTANCE_ID] = parent.uid().into(),
+        None => labels[keys::PLATFORM] = PLATFORM.into(),
+    }
+    cluster.put(&object(
+        json!({"apiVersion": "x.test/v1", "kind": kind, "metadata": {"name": name, "namespace": "n", "labels": labels},
+        "spec": {"text": "x"}, "status": ready()}),
+    ))
+}
+
+fn child(cluster: &FakeCluster, kind: &str, name: &str, parent: &Object, more: Value) {
+    let labels = json!({keys::OWNED: "true", keys::INSTANCE_ID: parent.uid(), keys::INSTANCE_GROUP: "x.test",
+        keys::INSTANCE_VERSION: "v1", keys::INSTANCE_KIND: "App", keys::INSTANCE_NAME: parent.name(), keys::INSTANCE_NAMESPACE: "n"});
+    let mut made = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n", "labels": labels}});
+    made.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    cluster.put(&object(made));
+}
+
+fn key(api_version: &str, kind: &str, name: &str) -> ObjectKey {
+    let gvk = GroupVersionKind::from_api_version(api_version, kind).unwrap();
+    ObjectKey { cluster: ClusterKey::host(), gvk, namespace: Some("n".into()), name: name.into() }
+}
+
+async fn load(cluster: &Arc<FakeCluster>) -> Tree {
+    Tree::load(PLATFORM, cluster.as_ref(), cluster.as_ref()).await.unwrap()
+}
+
+/// The chain from the top-level instance to the root cause, as `name word`.
+fn why(tree: &Tree) -> Vec<String> {
+    let explanation = tree.why(&key("x.test/v1", "Top", "default"));
+    let link = |cause: &plinth_engine::health::Cause<ObjectKey>| {
+        format!("{} {}", cause.subject.name, plinth_run::health::word(cause.verdict.health))
+    };
+    explanation.chain.iter().map(link).collect()
+}
+
+#[tokio::test]
+async fn a_platform_that_is_whole_is_ready() {
+    let tree = load(&platform()).await;
+    let odd: Vec<_> = tree.leaves.iter().filter(|(_, leaf)| leaf.verdict.health != Health::Current).collect();
+    assert_eq!(tree.health(), Health::Current, "{odd:?}");
+    assert_eq!((tree.leaves.len(), tree.begun.clone()), (7, None));
+    assert_eq!(why(&tree), ["default ready"]);
+}
+
+#[tokio::test]
+async fn what_was_deleted_while_nobody_reconciles_is_missing_and_is_the_root_cause() {
+    let cluster = platform();
+    cluster.take(&key("v1", "ConfigMap", "config")).unwrap();
+    let tree = load(&cluster).await;
+    assert_eq!(tree.health(), Health::InProgress);
+    assert_eq!(tree.leaves[&key("v1", "ConfigMap", "config")].verdict.health, Health::NotFound);
+    assert_eq!(why(&tree), ["default waiting", "app waiting", "config missing"]);
+
+    // What waits for something else that is gone is no root cause.
+    cluster.take(&key("v1", "ServiceAccount", "user")).unwrap();
+    cluster.take(&key("v1", "PersistentVolumeClaim", "claim")).unwrap();
+    cluster.put(&object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config", "namespace": "n"}})));
+    let tree = load(&cluster).await;
+    assert_eq!(tree.leaves[&key("v1", "ServiceAccount", "user")].verdict.health, Health::Waiting);
+    let user = tree.why(&key("v1", "ServiceAccount", "user"));
+    assert_eq!(user.root().unwrap().subject, key("v1", "PersistentVolumeClaim", "claim"));
+}
+
+#[tokio::test]
+async fn an_instance_below_that_was_deleted_is_missing_and_keeps_its_children() {
+    let cluster = platform();
+    let app = key("x.test/v1", "App", "app");
+    cluster.take(&app).unwrap();
+    let tree = load(&cluster).await;
+    assert_eq!(why(&tree), ["default waiting", "app missing"]);
+    assert_eq!(tree.leaves[&app].children.len(), 3, "labels say whose they were");
+}
+
+#[tokio::test]
+async fn what_an_instance_reads_and_nobody_made_is_missing() {
+    let cluster = platform();
+    cluster.take(&key("v1", "Secret", "outside")).unwrap();
+    let tree = load(&cluster).await;
+    assert_eq!(why(&tree), ["default waiting", "app waiting", "outside missing"]);
+}
+
+#[tokio::test]
+async fn a_platform_that_was_only_begun_is_not_ready_and_not_absent() {
+    let cluster = platform();
+    cluster.take(&key("x.test/v1", "Top", "default")).unwrap();
+    for (key, _) in cluster.objects().into_iter().filter(|(key, _)| key.gvk.group.is_empty() || key.gvk.kind == "App") {
+        cluster.take(&key);
+    }
+    let tree = load(&cluster).await;
+    assert_eq!((tree.health(), tree.begun.as_deref()), (Health::InProgress, Some("there is no Top.x.test yet")));
+
+    for (key, _) in cluster.objects().into_iter().filter(|(key, _)| key.gvk.kind == rgd::KIND) {
+        cluster.take(&key);
+    }
+    assert_eq!(load(&cluster).await.health(), Health::NotFound, "CRDs without the label are somebody else's");
+    let repository = json!({"apiVersion": "delivery.ocm.software/v1alpha1", "kind": "Repository",
+        "metadata": {"name": "r", "namespace": "n", "labels": {keys::PLATFORM: PLATFORM}}});
+    cluster.put(&object(repository));
+    let tree = load(&cluster).await;
+    assert_eq!(tree.begun.as_deref(), Some("there is no ResourceGraphDefinition yet"));
+    assert_eq!(tree.health(), Health::InProgress);
+}
