@@ -9,13 +9,7 @@ use plinth_engine::ports::{Clock, ReadError};
 use plinth_releasechannel::ComponentVersion;
 use plinth_run::{CheckVerdict, ClusterIdentity, EventKind, Log, Recorder, duration};
 
-use crate::{
-    content::Content,
-    distribution::Distribution,
-    error::Error,
-    plan::Planned,
-    ports::Ports,
-};
+use crate::{content::Content, distribution::Distribution, error::Error, plan::Planned, ports::Ports};
 
 /// The cluster answers.
 pub const REACHABLE: &str = "cluster-reachable";

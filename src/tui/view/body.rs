@@ -1,18 +1,19 @@
 //! The rows of the current view. Only the visible ones are made into text.
 
-use plinth_run::duration;
+use plinth_run::{duration, state::Retrying};
 use ratatui::{
     Frame,
     layout::Rect,
     text::{Line, Span},
-    widgets::Paragraph,
+    widgets::{Paragraph, Wrap},
 };
 
-use super::text::fit;
+use super::text::{fit, fit_middle};
 use crate::{
     model::{Model, Phase},
     rows::Row,
     theme::Role,
+    why::clean,
 };
 
 /// Columns of the state's word.
@@ -27,7 +28,9 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     if model.rows.is_empty() {
-        frame.render_widget(Paragraph::new(Span::styled(empty(model), model.ui.theme.style(Role::Dim))), area);
+        let style = model.ui.theme.style(Role::Dim);
+        let lines: Vec<Line<'_>> = empty(model).into_iter().map(|line| Line::from(Span::styled(line, style))).collect();
+        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
         return;
     }
     let columns = Columns::of(model, area.width);
@@ -36,13 +39,31 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn empty(model: &Model) -> &'static str {
-    match model.phase() {
+/// What there is to say without rows: while a run prepares, also what it tries again.
+fn empty(model: &Model) -> Vec<String> {
+    let first = match model.phase() {
         _ if !model.ui.filter.is_empty() || model.ui.unhealthy_only || model.ui.plane.is_some() => {
             " nothing is left: esc shows everything again"
         }
         Phase::Preparing => " resolving the channel and planning …",
         Phase::Review | Phase::Running | Phase::Finished => " nothing here",
+    };
+    let retry = |(what, retry): (&String, &Retrying)| {
+        let next = duration::short(retry.next.duration_since(model.ui.now));
+        let tried = format!(" {what}: attempt {} failed, next in {next}", retry.attempt);
+        [clean(&tried), clean(&format!("   {}", retry.message))]
+    };
+    std::iter::once(first.to_owned()).chain(model.run.retries.iter().flat_map(retry)).collect()
+}
+
+/// The row's title in a column. Where an object's whole name does not fit, `Kind/name` is said: groups and namespaces are long and
+/// seldom tell objects apart, and the strip below has them.
+fn title(row: &Row, before: &str, width: usize) -> String {
+    let whole = format!("{before}{}", row.title);
+    let long = row.key.as_ref().filter(|_| whole.chars().count() > width);
+    match long.map(|key| (key.to_string(), format!("{}/{}", key.gvk.kind, key.name))) {
+        Some((full, short)) => fit_middle(&whole.replace(&full, &short), width),
+        None => fit_middle(&whole, width),
     }
 }
 
@@ -80,7 +101,7 @@ fn line<'a>(model: &Model, columns: &Columns, row: &Row, selected: bool) -> Line
         None => "  ",
     };
     let theme = model.ui.theme;
-    let head = format!("{mark}{}{fold}{}", "  ".repeat(row.depth.min(16)), row.title);
+    let before = format!("{mark}{}{fold}", "  ".repeat(row.depth.min(16)));
     // One letter is a plane's shortest name; an ellipsis would be none.
     let plane = match columns.plane {
         0 => String::new(),
@@ -90,7 +111,10 @@ fn line<'a>(model: &Model, columns: &Columns, row: &Row, selected: bool) -> Line
     let age = row.since.filter(|_| columns.age > 0).map(|since| duration::short(model.ui.now.duration_since(since)));
     let style = theme.style(row.role);
     let spans = vec![
-        Span::styled(fit(&head, columns.title), if row.role == Role::Heading { style } else { theme.style(Role::Plain) }),
+        Span::styled(
+            title(row, &before, columns.title),
+            if row.role == Role::Heading { style } else { theme.style(Role::Plain) },
+        ),
         Span::raw(" "),
         Span::styled(plane, theme.style(Role::Dim)),
         Span::styled(fit(&row.word, WORD), style),

@@ -10,8 +10,8 @@ use ratatui::{
 
 use super::text::fit;
 use crate::{
-    command::{self, Context, Entry, TABLE},
-    model::{Model, Overlay},
+    command::{self, Command, Context, Entry, TABLE},
+    model::{Model, Overlay, Phase},
     theme::Role,
     why::clean,
 };
@@ -96,7 +96,13 @@ pub(super) fn draw_footer(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         (None, _) => {
             let context = command::context(model);
             let shown = TABLE.iter().filter(|entry| entry.footer && entry.context == context);
-            let text: Vec<String> = shown.map(|entry| format!(" {} {} ", entry.keys[0].label(), entry.title)).collect();
+            // A question that was put aside must not be forgotten.
+            let asks = |entry: &Entry| entry.command == Command::Open && model.phase() == Phase::Review;
+            let does = |entry: &Entry| if asks(entry) { "answer the question" } else { entry.title };
+            let mut text: Vec<(bool, String)> =
+                shown.map(|entry| (!asks(entry), format!(" {} {} ", entry.keys[0].label(), does(entry)))).collect();
+            text.sort_by_key(|(later, _)| *later);
+            let text: Vec<String> = text.into_iter().map(|(_, text)| text).collect();
             Span::styled(text.concat(), theme.style(Role::Dim))
         }
     };

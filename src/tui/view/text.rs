@@ -1,12 +1,25 @@
 //! Text in columns.
 
+use crate::why::clean;
+
 /// The text in exactly `width` columns, with an ellipsis where it does not fit. Control characters never reach the terminal.
 pub(super) fn fit(text: &str, width: usize) -> String {
-    let clean: Vec<char> = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if clean.len() <= width {
-        return format!("{:<width$}", clean.into_iter().collect::<String>());
+    let clean = clean(text);
+    if clean.chars().count() <= width {
+        return format!("{clean:<width$}");
     }
-    clean.into_iter().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
+    clean.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
+}
+
+/// The same, cut in the middle: beginnings of names are alike, their ends tell them apart.
+pub(super) fn fit_middle(text: &str, width: usize) -> String {
+    let clean: Vec<char> = clean(text).chars().collect();
+    if clean.len() <= width {
+        return fit(text, width);
+    }
+    let end = width.saturating_sub(1) * 3 / 5;
+    let beginning = clean.iter().take(width.saturating_sub(1) - end).copied();
+    beginning.chain(['…']).chain(clean[clean.len() - end..].iter().copied()).take(width).collect()
 }
 
 /// A title with a line after it, over the whole width.

@@ -1,5 +1,6 @@
 //! Scripts of keys.
 
+use plinth_run::{Event, EventKind, Health, Subject};
 use plinth_tui::{
     Effect, Message, Model, What,
     message::Key,
@@ -31,6 +32,47 @@ fn the_question_is_asked_once_and_escape_never_agrees() {
     special(&mut model, Key::Enter);
     assert_eq!(press(&mut model, "y"), [Effect::Approve]);
     assert_eq!(model.ui.overlay, None);
+}
+
+#[test]
+fn after_escape_the_footer_says_how_the_question_comes_back() {
+    let mut model = model(80, 24, REVIEW);
+    special(&mut model, Key::Esc);
+    assert!(screen(&model).contains("⏎ answer the question"), "{}", screen(&model));
+    special(&mut model, Key::Enter);
+    assert_eq!(model.ui.overlay, Some(Overlay::Question));
+}
+
+fn tell(model: &mut Model, seq: u64, kind: EventKind) {
+    let at = model.ui.now;
+    let run = model.run.run.clone().unwrap();
+    update(model, Message::Run(Box::new(Event { v: 1, run, seq, at, kind })));
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_seen_while_the_run_prepares() {
+    let mut model = model(80, 24, 1);
+    let message = "https://c.test: connection refused".to_owned();
+    tell(&mut model, 2, EventKind::Retry { what: "reach the cluster".to_owned(), message, attempt: 3, next_in_ms: 4000 });
+    let text = screen(&model);
+    for words in ["reach the cluster: attempt 3 failed, next in 4s", "connection refused"] {
+        assert!(text.contains(words), "{words} is not on the screen:\n{text}");
+    }
+}
+
+#[test]
+fn names_are_told_apart_at_eighty_columns() {
+    let mut model = model(80, 24, RUNNING);
+    for (seq, name) in [(1000, "cluster-provider-kind-image"), (1001, "cluster-provider-kind-chart")] {
+        let subject = Subject::root(key("ResourceGraphDefinition", name));
+        let (reason, message) = ("Compiling".to_owned(), String::new());
+        tell(&mut model, seq, EventKind::HealthChanged { subject, health: Health::Failed, reason, message, causes: Vec::new() });
+    }
+    press(&mut model, "/kind:graph");
+    let text = screen(&model);
+    for words in ["kind-image", "kind-chart", "Resource", "…"] {
+        assert!(text.contains(words), "{words} is not on the screen:\n{text}");
+    }
 }
 
 #[test]
