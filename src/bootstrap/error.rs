@@ -75,9 +75,9 @@ pub enum Error {
         /// Name of the platform.
         platform: String,
         /// What is there.
-        object: ObjectKey,
+        object: Box<ObjectKey>,
         /// What was wanted.
-        wanted: ObjectKey,
+        wanted: Box<ObjectKey>,
     },
     /// A graph asks for a component that the lock does not have (contracts 4).
     #[error("node {node} of {rgd} asks for component {component} {version}, which is not in the release lock")]

@@ -28,9 +28,16 @@ impl Awaited {
 
     /// Says what `who` will make again once it is gone; what it said before does not count any more.
     pub fn declare(&self, who: &ObjectKey, objects: BTreeSet<ObjectKey>) {
-        let before = if objects.is_empty() { self.lock().remove(who) } else { self.lock().insert(who.clone(), objects.clone()) };
-        let before = before.unwrap_or_default();
-        objects.difference(&before).for_each(|key| (self.wake)(key));
+        let new: Vec<ObjectKey> = {
+            let mut by = self.lock();
+            let before = by.remove(who).unwrap_or_default();
+            let new = objects.difference(&before).cloned().collect();
+            if !objects.is_empty() {
+                by.insert(who.clone(), objects);
+            }
+            new
+        };
+        new.iter().for_each(|key| (self.wake)(key));
     }
 
     /// Whether an object will be made again once it is gone.

@@ -292,13 +292,11 @@ fn choose_distribution(
             // Without a range a prerelease is as good as any, if it is the only one.
             let only = if let ([version], None) = (there.as_slice(), range) { Some((*version).to_owned()) } else { None };
             let version = only.or_else(|| versions::pick(range.as_deref(), there.iter().copied()));
-            match version {
-                Some(version) => Ok(Some(ComponentVersion::new(*component, version))),
-                None => {
-                    let there = there.iter().map(|version| (*version).to_owned()).collect();
-                    Err(ResolveError::no_version(component, range.as_deref().unwrap_or("*"), there))
-                }
-            }
+            let none = || {
+                let there = there.iter().map(|version| (*version).to_owned()).collect();
+                ResolveError::no_version(component, range.as_deref().unwrap_or("*"), there)
+            };
+            version.map(|version| Some(ComponentVersion::new(*component, version))).ok_or_else(none)
         }
         several => {
             let choices = several.iter().map(|name| (*name).to_owned()).collect();

@@ -42,7 +42,8 @@ pub(super) async fn only_one(wanted: &[Wanted], settings: &Settings, reader: &dy
             key.namespace != wanted.key.namespace || wanted.step == Step::Instance && key.name != wanted.key.name
         };
         if let Some(other) = there.into_iter().map(|found| found.key).find(is_elsewhere) {
-            return Err(Error::Elsewhere { platform: settings.platform.clone(), object: other, wanted: wanted.key.clone() });
+            let (object, wanted) = (Box::new(other), Box::new(wanted.key.clone()));
+            return Err(Error::Elsewhere { platform: settings.platform.clone(), object, wanted });
         }
     }
     Ok(())
