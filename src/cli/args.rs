@@ -466,6 +466,18 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads how many times faster: more than nothing, and a number.
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| format!("'{text}' is no number such as 0.5 or 20"))?;
+    if speed.is_finite() && speed >= 0.01 { Ok(speed) } else { Err(format!("'{text}' is no speed; 0.01 is the slowest")) }
+}
+
+/// Reads `SIGNATURE=PATH`.
+fn signature_key(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
+    parts.map(|(name, path)| (name.to_owned(), path.into())).ok_or_else(|| format!("'{text}': write SIGNATURE=PATH"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -483,16 +495,4 @@ mod tests {
             assert_eq!(duration(text), expected.map_err(str::to_owned), "{text}");
         }
     }
-}
-
-/// Reads how many times faster: more than nothing, and a number.
-fn speed(text: &str) -> Result<f64, String> {
-    let speed: f64 = text.parse().map_err(|_| format!("'{text}' is no number such as 0.5 or 20"))?;
-    if speed.is_finite() && speed >= 0.01 { Ok(speed) } else { Err(format!("'{text}' is no speed; 0.01 is the slowest")) }
-}
-
-/// Reads `SIGNATURE=PATH`.
-fn signature_key(text: &str) -> Result<(String, PathBuf), String> {
-    let parts = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
-    parts.map(|(name, path)| (name.to_owned(), path.into())).ok_or_else(|| format!("'{text}': write SIGNATURE=PATH"))
 }

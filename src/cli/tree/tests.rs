@@ -34,9 +34,9 @@ fn platform() -> Arc<FakeCluster> {
     let top = instance(&cluster, "Top", "default", None);
     let app = instance(&cluster, "App", "app", Some(&top));
     cluster.put(&object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "outside", "namespace": "n"}})));
-    child(&cluster, "ConfigMap", "config", &app, json!({"data": {"text": "x"}}));
-    child(&cluster, "PersistentVolumeClaim", "claim", &app, json!({"status": {"phase": "Bound"}}));
-    child(&cluster, "ServiceAccount", "user", &app, json!({}));
+    child(&cluster, "ConfigMap", "config", &app, &json!({"data": {"text": "x"}}));
+    child(&cluster, "PersistentVolumeClaim", "claim", &app, &json!({"status": {"phase": "Bound"}}));
+    child(&cluster, "ServiceAccount", "user", &app, &json!({}));
     cluster
 }
 
@@ -71,7 +71,7 @@ fn instance(cluster: &FakeCluster, kind: &str, name: &str, parent: Option<&Objec
     ))
 }
 
-fn child(cluster: &FakeCluster, kind: &str, name: &str, parent: &Object, more: Value) {
+fn child(cluster: &FakeCluster, kind: &str, name: &str, parent: &Object, more: &Value) {
     let labels = json!({keys::OWNED: "true", keys::INSTANCE_ID: parent.uid(), keys::INSTANCE_GROUP: "x.test",
         keys::INSTANCE_VERSION: "v1", keys::INSTANCE_KIND: "App", keys::INSTANCE_NAME: parent.name(), keys::INSTANCE_NAMESPACE: "n"});
     let mut made = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n", "labels": labels}});
