@@ -380,10 +380,12 @@ async fn images_are_the_mirrors_and_leaks_and_idle_ones_are_told() {
 #[tokio::test(start_paused = true)]
 async fn values_are_localized_and_another_mirror_is_another_plan() {
     let mut bench = on_a_mirror(json!({"type": "ociArtifact", "imageReference": IMAGE}));
-    bench.settings.values = json!({"ocmRepoName": IMAGE}).as_object().unwrap().clone();
+    let text = &mut bench.content.rgds[0].text;
+    *text = text.replace("      size: integer", "      image: string\n      size: integer");
+    bench.settings.values = json!({"image": IMAGE}).as_object().unwrap().clone();
     let planned_once = planned(&bench).await;
     let instance = &planned_once.wanted.last().unwrap().object;
-    assert!(instance.at(&["spec", "ocmRepoName"]).unwrap().as_str().unwrap().starts_with("mirror.example/site/"));
+    assert!(instance.at(&["spec", "image"]).unwrap().as_str().unwrap().starts_with("mirror.example/site/"));
     bench.content.images = Arc::new(plinth_releasechannel::localization::Localization::describing(&bench.content.lock));
     assert_ne!(planned(&bench).await.plan.inputs, planned_once.plan.inputs);
 }

@@ -100,8 +100,11 @@ fn any_other_kind_is_judged_by_its_conditions() {
 
 #[test]
 fn an_object_being_deleted_names_its_finalizers() {
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}});
+    let verdict = judge(&Object::from_value(object.clone()).unwrap());
+    assert_eq!((verdict.health, verdict.message.as_str()), (Health::Terminating, "waits for the finalizer a/b"));
+    object["status"] = json!({"conditions": [{"type": "Ready", "status": "False", "message": "waits for Resource r"}]});
     let verdict = judge(&Object::from_value(object).unwrap());
-    assert_eq!((verdict.health, verdict.message.as_str()), (Health::Terminating, "waits for the finalizers a/b"));
+    assert_eq!(verdict.message, "waits for the finalizer a/b: waits for Resource r");
 }
