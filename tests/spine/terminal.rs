@@ -144,7 +144,7 @@ async fn a_terminal_shows_the_plan_asks_once_and_shows_the_tree() {
     screen.press("y");
     screen.until_shows("waiting").await;
     let done = screen.until_shows("DONE").await;
-    for words in ["[2 TREE]", "OpenControlPlanePlatform", "OpenMCPOperator", "why:"] {
+    for words in ["[2 TREE]", "OpenControl", "OpenMCPOp", "/default", "why:"] {
         assert!(done.contains(words), "the screen lacks {words}:\n{done}");
     }
     screen.press("q");

@@ -17,7 +17,7 @@ pub(super) fn fit_middle(text: &str, width: usize) -> String {
     if clean.len() <= width {
         return fit(text, width);
     }
-    let end = width.saturating_sub(1) * 3 / 5;
+    let end = width.saturating_sub(1) * 2 / 5;
     let beginning = clean.iter().take(width.saturating_sub(1) - end).copied();
     beginning.chain(['…']).chain(clean[clean.len() - end..].iter().copied()).take(width).collect()
 }
