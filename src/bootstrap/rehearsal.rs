@@ -15,6 +15,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use plinth_api::Permission;
 use plinth_engine::ports::{Answer, ReadError};
 use plinth_releasechannel::localization::Localized;
 use plinth_run::{ClusterIdentity, EventKind, Outcome, Recorder, Verb};
@@ -22,7 +23,7 @@ use serde_json::Value;
 
 use crate::{
     content::Content,
-    ports::{Access, Approver, Permission, Ports},
+    ports::{Access, Approver, Ports},
     runner::{self, Request},
 };
 

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plinth_api::{GroupVersionKind, platform};
+use plinth_api::{GroupVersionKind, Permission, platform};
 use plinth_run::{Health, Outcome, RunState};
 use serde::Serialize;
 
 use super::{survey::Survey, worse};
-
 
 /// The end of a rehearsal: how `up` would end, and everything that would be missing. Lists are sorted.
 #[derive(Clone, Debug, PartialEq, Serialize)]

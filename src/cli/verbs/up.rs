@@ -146,12 +146,7 @@ fn wanted(loaded: &Loaded) -> BTreeMap<ObjectKey, Object> {
 }
 
 /// Plans, asks, and brings up.
-pub(super) async fn bring_up(
-    loaded: &Loaded,
-    session: &Session,
-    approver: &dyn Approver,
-    stop: CancellationToken,
-) -> Outcome {
+pub(super) async fn bring_up(loaded: &Loaded, session: &Session, approver: &dyn Approver, stop: CancellationToken) -> Outcome {
     let request = Request {
         content: &loaded.content,
         distribution: &loaded.distribution,

@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use plinth_api::{ClusterKey, Object, Scenario};
-use plinth_bootstrap::{Access, Permission, Ports, rehearsal::Venue};
+use plinth_api::{ClusterKey, Object, Permission, Scenario};
+use plinth_bootstrap::{Access, Ports, rehearsal::Venue};
 use plinth_cluster::{
     Cluster,
     embedded::{

@@ -142,11 +142,7 @@ pub(crate) async fn before_the_run<T>(signals: &Shutdown, work: impl Future<Outp
 
 /// Drives a run until it ends, or a signal or `stop` asks it to; an interrupted run says so in its journal and can be resumed. A
 /// second signal does not wait for what is in flight.
-pub(crate) async fn interrupted(
-    session: &Session,
-    stop: CancellationToken,
-    run: impl Future<Output = Outcome>,
-) -> Outcome {
+pub(crate) async fn interrupted(session: &Session, stop: CancellationToken, run: impl Future<Output = Outcome>) -> Outcome {
     tokio::select! {
         biased;
         () = session.signals.token().cancelled_owned() => {}
