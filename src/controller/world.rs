@@ -10,8 +10,8 @@ use plinth_engine::{
 };
 use plinth_run::Recorder;
 
-use crate::figures::Figures;
 use crate::awaited::Awaited;
+use crate::figures::Figures;
 
 /// The watched state of all clusters.
 pub trait Index: Send + Sync {
