@@ -91,7 +91,8 @@ impl Answer {
             Verb::Plan(args) => document(args.output),
             Verb::Status(args) => document(args.output),
             Verb::Why(args) => document(args.output),
-            Verb::Channel { verb: Channel::Ls(args) | Channel::Show(args) } => document(args.output),
+            Verb::Channel { verb: Channel::Ls(args) } => document(args.output),
+            Verb::Channel { verb: Channel::Show(args) } => document(args.output),
             Verb::Rgd { verb: Rgd::Check { output, .. } } => document(*output),
             _ => Self::Human,
         }

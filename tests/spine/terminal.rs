@@ -157,7 +157,7 @@ async fn a_terminal_shows_the_plan_asks_once_and_shows_the_tree() {
 async fn a_demo_is_watched() {
     let mut screen = Screen::open(&["demo", "--fast"]);
     let done = screen.until_shows("DONE").await;
-    assert!(done.contains("OpenControlPlanePlatform"), "the screen lacks the platform:\n{done}");
+    assert!(done.contains("OpenMCPOp"), "the screen lacks the platform:\n{done}");
     screen.press("q");
     assert_eq!(screen.end().await, 0);
 }

@@ -126,7 +126,13 @@ impl<'a> Look<'a> {
             Some(first) => Verdict::new(Health::Waiting, "NotMade", format!("it is made once {first} is ready")),
             None => Verdict::not_found(),
         };
-        let leaf = Leaf { verdict, parent: Some(self.instance.clone()), children: Vec::new(), unverified: None, waits_for: before.to_vec() };
+        let leaf = Leaf {
+            verdict,
+            parent: Some(self.instance.clone()),
+            children: Vec::new(),
+            unverified: None,
+            waits_for: before.to_vec(),
+        };
         self.missing.entry(key.clone()).or_insert(leaf);
     }
 }
