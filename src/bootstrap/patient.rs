@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plinth_api::{GroupVersionKind, Object, ObjectKey};
+use plinth_api::{GroupVersionKind, Object, ObjectKey, Permission};
 use plinth_engine::{
     ports::{Answer, Query, ReadError, Reader},
     schema::SchemaSource,
@@ -10,7 +10,7 @@ use plinth_engine::{
 use plinth_run::ClusterIdentity;
 
 use crate::{
-    ports::{Access, Permission, Ports, Schemas},
+    ports::{Access, Ports, Schemas},
     preflight::Deadline,
     write::Retry,
 };
