@@ -73,24 +73,21 @@ fn show_02_simulation() {
     assert!(broken.is_empty(), "{}", broken.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("\n"));
 }
 
-/// Seeds in which a planted defect is looked for.
+/// Seeds in which a planted defect is looked for, until it is found.
 const PLANTED: u64 = 8;
 
-/// What is found of a defect in a few seeds.
-fn found(plant: Plant) -> Vec<String> {
-    (0..PLANTED).flat_map(|seed| life(seed, plant).broken).collect()
+fn is_found(plant: Plant, promise: &str) -> bool {
+    (0..PLANTED).any(|seed| life(seed, plant).broken.iter().any(|how| how.starts_with(promise)))
 }
 
 #[test]
 fn an_applier_that_writes_twice_is_found() {
-    let found = found(Plant::Twice);
-    assert!(found.iter().any(|how| how.starts_with("nothing twice")), "{found:?}");
+    assert!(is_found(Plant::Twice, "nothing twice"));
 }
 
 #[test]
 fn an_applier_that_deletes_on_failure_is_found() {
-    let found = found(Plant::DeletesOnFailure);
-    assert!(found.iter().any(|how| how.starts_with("never delete on failure")), "{found:?}");
+    assert!(is_found(Plant::DeletesOnFailure, "never delete on failure"));
 }
 
 #[test]
