@@ -73,8 +73,8 @@ fn show_02_simulation() {
     assert!(broken.is_empty(), "{}", broken.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("\n"));
 }
 
-/// Seeds in which a planted defect is looked for, until it is found.
-const PLANTED: u64 = 8;
+/// Most seeds in which a planted defect is looked for; it needs a write whose answer is lost, which few of them have.
+const PLANTED: u64 = 200;
 
 fn is_found(plant: Plant, promise: &str) -> bool {
     (0..PLANTED).any(|seed| life(seed, plant).broken.iter().any(|how| how.starts_with(promise)))
