@@ -31,7 +31,7 @@ use life::{Report, live};
 use planted::Plant;
 
 /// Lives in a test run, unless `SEEDS` says otherwise: without optimisation each one takes twenty times as long, so that plain
-/// `cargo test` lives few, and `./dev test` lives all with `--profile simulation`.
+/// `cargo test` lives few, `./dev simulation` all, with optimised code.
 const SEEDS: u64 = if cfg!(debug_assertions) { 30 } else { 2000 };
 /// Every so many seeds one is lived twice, to see that it gives the same log.
 const TWICE: u64 = 100;
