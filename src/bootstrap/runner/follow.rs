@@ -95,12 +95,15 @@ impl<'a> Follow<'a> {
         self.writer.ports.log.read(read)
     }
 
-    /// The instance and every instance below it are ready, and the cluster says the same of the instance as it is now.
+    /// The instance and every instance below it are ready, no definition is being tried again (its status is not written yet),
+    /// and the cluster says the same of the instance as it is now.
     async fn is_ready(&self) -> Result<bool, Error> {
         let ready = self.read(|state| {
             let is_current = |known: &SubjectState| known.health == Some(Health::Current);
             let root = state.subjects.get(&self.planned.instance).is_some_and(is_current);
-            root && state.subjects.values().filter(|known| self.is_instance(known)).all(is_current)
+            let below = state.subjects.values().filter(|known| self.is_instance(known)).all(is_current);
+            let mut definitions = self.planned.built.iter().filter_map(|built| state.subjects.get(&built.key));
+            root && below && definitions.all(|known| known.health != Some(Health::InProgress))
         });
         if !ready {
             return Ok(false);
