@@ -58,6 +58,10 @@ fn normalise(value: &mut Value, names: &BTreeMap<String, String>) {
         Value::Object(map) => {
             map.retain(|field, _| !VARYING.contains(&field.as_str()));
             map.values_mut().for_each(|value| normalise(value, names));
+            if let Some(Value::Array(conditions)) = map.get_mut("conditions") {
+                // A map by type: which was written first depends on what was interrupted.
+                conditions.sort_by_key(|condition| condition["type"].to_string());
+            }
         }
         Value::Array(list) => list.iter_mut().for_each(|value| normalise(value, names)),
         Value::String(text) => {
