@@ -24,7 +24,7 @@ fn a_broken_file_is_named_with_line_and_column_and_the_rest_of_it_counts() {
     assert_eq!((config.theme.value, config.why.value), (Background::Dark, false));
 
     let problem = of("colour: never\n").problem.unwrap();
-    assert!(problem.starts_with("config.yaml:1:1 ") && problem.contains("did you mean color?"), "{problem}");
+    assert!(problem.starts_with("config.yaml:1:9 ") && problem.contains("did you mean color?"), "{problem}");
 
     let config = of("color: [never\n");
     let problem = config.problem.clone().unwrap();
