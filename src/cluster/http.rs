@@ -102,6 +102,7 @@ pub(crate) enum Fault {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ApiStatus {
+    kind: String,
     pub(crate) code: u16,
     pub(crate) reason: String,
     pub(crate) message: String,
@@ -126,13 +127,15 @@ pub(crate) struct StatusCause {
 }
 
 impl ApiStatus {
-    /// Reads an error answer; what is not a Status (a proxy's page, the mux's plain text) keeps its text as message.
+    /// Reads an error answer. What is not a Status (a proxy's page, the mux's plain text, JSON of another kind, as kcp gives
+    /// some) keeps its text as message.
     pub(crate) fn read(code: StatusCode, body: &[u8]) -> Self {
-        let mut status: Self = serde_json::from_slice(body).unwrap_or_else(|_| Self {
-            message: String::from_utf8_lossy(&body[..body.len().min(MAX_TEXT)]).trim().to_owned(),
-            ..Self::default()
-        });
+        let mut status: Self = serde_json::from_slice(body).unwrap_or_default();
         status.code = code.as_u16();
+        if status.message.is_empty() && status.kind != "Status" {
+            let text = String::from_utf8_lossy(&body[..body.len().min(MAX_TEXT)]);
+            text.trim().clone_into(&mut status.message);
+        }
         if status.message.is_empty() {
             code.canonical_reason().unwrap_or("no reason given").clone_into(&mut status.message);
         }
@@ -230,6 +233,10 @@ mod tests {
     fn an_error_that_is_no_status_keeps_its_text() {
         let status = ApiStatus::read(StatusCode::NOT_FOUND, b"404 page not found\n");
         assert_eq!((status.code, status.message.as_str()), (404, "404 page not found"));
+        let status = ApiStatus::read(StatusCode::FORBIDDEN, br#"{"error": "access_denied", "hint": "ask bob"}"#);
+        assert_eq!(status.message, r#"{"error": "access_denied", "hint": "ask bob"}"#);
+        let status = ApiStatus::read(StatusCode::FORBIDDEN, br#"{"message": "no", "code": "E17"}"#);
+        assert_eq!((status.code, status.message.as_str()), (403, r#"{"message": "no", "code": "E17"}"#));
         let status = ApiStatus::read(StatusCode::BAD_GATEWAY, b"");
         assert_eq!(status.message, "Bad Gateway");
     }

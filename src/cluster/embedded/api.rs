@@ -1,11 +1,13 @@
 //! The API of the control plane in this process: one request in, one answer out, under one lock.
 //!
-//! A request is routed ([`route`]), allowed ([`rbac`]), and answered by its verb: [`read`], [`write`], [`delete`], [`watch`].
+//! A request is sent on its way ([`seam`](super::seam)), routed ([`route`]), allowed ([`rbac`]), and answered by its verb: [`read`], [`write`], [`delete`], [`watch`].
 
 pub mod check;
 pub mod delete;
 pub mod discovery;
+mod dispatch;
 pub mod kinds;
+mod marks;
 pub mod names;
 pub mod patch;
 pub mod preset;

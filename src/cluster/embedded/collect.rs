@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use plinth_api::Object;
+use plinth_api::{ClusterKey, Object};
 use serde_json::{Value, json};
 
 use super::{
@@ -27,10 +27,17 @@ const MAX_ROUNDS: usize = 1000;
 #[derive(Default)]
 pub(crate) struct Collector {
     seen: u64,
-    dependents: BTreeMap<String, BTreeSet<Place>>,
-    uids: BTreeSet<String>,
+    /// An owner in another cluster is none.
+    families: BTreeMap<ClusterKey, Family>,
     /// Being deleted and held by something that is done here.
     held: BTreeSet<Place>,
+}
+
+/// Owners and dependents of one cluster, by UID.
+#[derive(Default)]
+struct Family {
+    dependents: BTreeMap<String, BTreeSet<Place>>,
+    uids: BTreeSet<String>,
 }
 
 impl State {
@@ -78,8 +85,11 @@ impl State {
             };
             let text = |path: &[&str]| crd.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
             let defined = Resource { group: text(&["spec", "group"]), plural: text(&["spec", "names", "plural"]) };
-            let filter = Filter { cluster: Some(place.cluster.clone()), ..Filter::default() };
-            let objects = self.store.page(&defined, &filter, None, usize::MAX).map(|page| page.items).unwrap_or_default();
+            let objects = self
+                .store
+                .page(&defined, &Filter::of(&place.cluster), None, usize::MAX)
+                .map(|page| page.items)
+                .unwrap_or_default();
             let mut left = 0;
             for (object, _) in objects {
                 let kept = self.store.delete(&object, &Precondition::default(), now);
@@ -113,44 +123,34 @@ impl Collector {
     fn follow(&mut self, store: &Store) -> BTreeSet<Place> {
         let mut suspects = BTreeSet::new();
         for (place, before, after) in store.changes(self.seen) {
-            if let Some(before) = &before {
-                for owner in owners(before) {
-                    if let Some(dependents) = self.dependents.get_mut(&owner) {
-                        dependents.remove(&place);
-                    }
-                }
-            }
-            if let Some(object) = &after {
-                self.uids.extend(object.uid().map(str::to_owned));
-                for owner in owners(object) {
-                    self.dependents.entry(owner).or_default().insert(place.clone());
-                    suspects.insert(place.clone());
-                }
-                if object.is_terminating() {
-                    self.held.insert(place);
-                }
-                continue;
-            }
-            self.held.remove(&place);
-            if let Some(uid) = before.as_ref().and_then(|object| object.uid()) {
-                self.uids.remove(uid);
-                suspects.extend(self.dependents.remove(uid).into_iter().flatten());
+            let family = self.families.entry(place.cluster.clone()).or_default();
+            suspects.extend(family.follow(&place, before.as_deref(), after.as_deref()));
+            if after.is_none() {
+                self.held.remove(&place);
+            } else if after.is_some_and(|object| object.is_terminating()) {
+                self.held.insert(place);
             }
         }
         self.seen = store.version();
-        suspects.retain(|place| {
-            let object = store.get(place);
-            object
-                .is_some_and(|object| !object.is_terminating() && owners(&object).iter().all(|owner| !self.uids.contains(owner)))
-        });
         suspects
+            .retain(|place| store.get(place).is_some_and(|object| !object.is_terminating() && !self.is_owned(place, &object)));
+        suspects
+    }
+
+    fn is_owned(&self, place: &Place, object: &Object) -> bool {
+        let family = self.families.get(&place.cluster);
+        family.is_some_and(|family| owners(object).iter().any(|owner| family.uids.contains(owner)))
+    }
+
+    fn dependents(&self, place: &Place, object: &Object) -> Vec<Place> {
+        let found = self.families.get(&place.cluster).zip(object.uid()).and_then(|(family, uid)| family.dependents.get(uid));
+        found.into_iter().flatten().cloned().collect()
     }
 
     /// Does what holds an object that is being deleted, as far as it can be done now.
     fn release(&self, store: &mut Store, place: &Place, now: Timestamp) {
         let Some(object) = store.get(place) else { return };
-        let dependents: Vec<Place> =
-            object.uid().and_then(|uid| self.dependents.get(uid)).into_iter().flatten().cloned().collect();
+        let dependents = self.dependents(place, &object);
         if object.finalizers().contains(&ORPHAN) {
             for dependent in &dependents {
                 forget_owner(store, dependent, object.uid().unwrap_or_default());
@@ -169,6 +169,29 @@ impl Collector {
         if place.resource.group.is_empty() && place.resource.plural == "namespaces" {
             empty_namespace(store, place, now);
         }
+    }
+}
+
+impl Family {
+    /// Takes one change in, and answers with those whose owners may all be gone now.
+    fn follow(&mut self, place: &Place, before: Option<&Object>, after: Option<&Object>) -> Vec<Place> {
+        for owner in before.map(owners).unwrap_or_default() {
+            if let Some(dependents) = self.dependents.get_mut(&owner) {
+                dependents.remove(place);
+            }
+        }
+        let Some(object) = after else {
+            let Some(uid) = before.and_then(Object::uid) else { return Vec::new() };
+            self.uids.remove(uid);
+            return self.dependents.remove(uid).into_iter().flatten().collect();
+        };
+        self.uids.extend(object.uid().map(str::to_owned));
+        let owners = owners(object);
+        let suspect = (!owners.is_empty()).then(|| place.clone());
+        for owner in owners {
+            self.dependents.entry(owner).or_default().insert(place.clone());
+        }
+        suspect.into_iter().collect()
     }
 }
 

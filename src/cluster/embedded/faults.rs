@@ -3,11 +3,7 @@
 use http::Method;
 use thiserror::Error;
 
-use super::api::{
-    problem::Problem,
-    route::{self, Route},
-    state::Call,
-};
+use super::api::state::Call;
 
 /// The API server does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -42,14 +38,14 @@ impl Faults {
         self.conflicts = Some(Conflicting { every: every.max(1), left: times, writes: 0 });
     }
 
-    /// What a request meets instead of its answer.
-    pub(crate) fn hit(&mut self, call: &Call) -> Result<Option<Problem>, Away> {
+    /// Whether a request meets a conflict instead of its answer.
+    pub(crate) fn hit(&mut self, call: &Call) -> Result<bool, Away> {
         if self.away {
             return Err(Away);
         }
         let is_write = [Method::PUT, Method::PATCH].contains(&call.method) && call.query.some("dryRun").is_none();
         let conflicts = self.conflicts.as_mut().filter(|_| is_write);
-        Ok(conflicts.is_some_and(Conflicting::hits).then(|| conflict(&call.path)))
+        Ok(conflicts.is_some_and(Conflicting::hits))
     }
 }
 
@@ -61,13 +57,5 @@ impl Conflicting {
         }
         self.left = self.left.map(|left| left - 1);
         true
-    }
-}
-
-fn conflict(path: &str) -> Problem {
-    let why = "the object has been modified; please apply your changes to the latest version and try again";
-    match route::parse(path).1 {
-        Route::Resource(target) => Problem::conflict(&target.group, &target.plural, &target.name.unwrap_or_default(), why),
-        _ => Problem::conflict("", "", "", why),
     }
 }

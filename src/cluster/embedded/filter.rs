@@ -1,4 +1,6 @@
-//! Which objects a list or a watch is about: cluster, namespace, labels, fields.
+//! Which objects a list or a watch is about: clusters, namespace, labels, fields.
+
+use std::sync::LazyLock;
 
 use plinth_api::{ClusterKey, Object};
 use serde_json::Value;
@@ -6,11 +8,21 @@ use serde_json::Value;
 use super::store::Place;
 use crate::selector::Selector;
 
+/// Which clusters a request or a watch is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// One: the default cluster or a logical one.
+    One(ClusterKey),
+    /// All logical clusters, also those that come later. The default cluster is not one of them: it is an API server of its
+    /// own, as a host cluster is beside kcp.
+    Logical,
+}
+
 /// A selection of objects of one resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// One logical cluster, or all of them.
-    pub cluster: Option<ClusterKey>,
+    /// Clusters.
+    pub reach: Reach,
     /// One namespace, or all of them.
     pub namespace: Option<String>,
     /// Labels.
@@ -30,7 +42,34 @@ pub struct FieldTest {
     pub equal: bool,
 }
 
+impl Default for Reach {
+    fn default() -> Self {
+        Self::One(ClusterKey::host())
+    }
+}
+
+impl Reach {
+    /// Whether it is about a cluster.
+    pub fn covers(&self, cluster: &ClusterKey) -> bool {
+        match self {
+            Self::One(one) => one == cluster,
+            Self::Logical => is_logical(cluster),
+        }
+    }
+}
+
+/// Whether a cluster is a logical one, not the default cluster.
+pub fn is_logical(cluster: &ClusterKey) -> bool {
+    static DEFAULT: LazyLock<ClusterKey> = LazyLock::new(ClusterKey::host);
+    *cluster != *DEFAULT
+}
+
 impl Filter {
+    /// Everything of a resource in one cluster.
+    pub fn of(cluster: &ClusterKey) -> Self {
+        Self { reach: Reach::One(cluster.clone()), ..Self::default() }
+    }
+
     /// Whether an object at a place is selected.
     pub fn selects(&self, place: &Place, object: &Object) -> bool {
         self.covers(place) && self.labels.matches(&object.labels()) && self.fields.iter().all(|test| test.holds(object))
@@ -38,8 +77,17 @@ impl Filter {
 
     /// Whether a place can hold selected objects at all.
     pub fn covers(&self, place: &Place) -> bool {
-        self.cluster.as_ref().is_none_or(|cluster| *cluster == place.cluster)
+        self.reach.covers(&place.cluster)
             && self.namespace.as_ref().is_none_or(|namespace| place.namespace.as_ref() == Some(namespace))
+    }
+
+    /// Whether a place of the same resource comes after all that are selected, in the order of places.
+    pub fn is_behind(&self, place: &Place) -> bool {
+        match &self.reach {
+            Reach::One(cluster) if place.cluster == *cluster => self.namespace.is_some() && place.namespace > self.namespace,
+            Reach::One(cluster) => place.cluster > *cluster,
+            Reach::Logical => false,
+        }
     }
 }
 

@@ -1,5 +1,19 @@
 //! The control plane in this process: store, API, what acts in it, and the client that reaches it without a socket.
 //!
+//! One store holds the default cluster, which is served at `/`, and any number of logical clusters ([`Embedded::add_cluster`]),
+//! each at `/clusters/NAME`:
+//!
+//! | each cluster has its own | all have one |
+//! | --- | --- |
+//! | objects, names, namespaces | counter of resource versions: versions of any two clusters can be compared |
+//! | CRDs, discovery, OpenAPI | history that watches go on from, as kcp's clusters share one etcd: who writes much makes others list again |
+//! | roles, bindings, service accounts and their tokens | members of `system:masters`, users and groups |
+//! | owners and dependents | faults, clock, seed |
+//!
+//! Objects of a logical cluster say which in the annotation `kcp.io/cluster`. `/clusters/*` lists and watches all of them, for
+//! `system:masters`; the default cluster is not among them. A logical cluster that was not added answers 403 to everybody, as
+//! kcp does. What is more than that, such as workspaces and virtual workspaces, comes in by a [`seam`].
+//!
 //! Invariant: nothing below [`Embedded`] reads a clock or draws a number but by its port; times come in with each request and
 //! UIDs from a seed, so that the same requests give the same objects and the same events.
 
@@ -9,6 +23,7 @@ mod collect;
 pub mod faults;
 pub mod fields;
 pub mod filter;
+pub mod seam;
 mod serve;
 mod service;
 pub mod store;
@@ -19,14 +34,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::{
     rbac::User,
+    route::is_cluster_name,
     state::{Call, Reply, State},
 };
 use faults::{Away, Faults};
 use jiff::Timestamp;
+use plinth_api::ClusterKey;
 use plinth_engine::ports::Clock;
+use seam::Seam;
 use serde_json::json;
+use thiserror::Error;
 
-use crate::{SystemClock, revision::Revision};
+use crate::{Cluster, SystemClock, revision::Revision};
 
 pub use act::{Acting, Actors, AtWork};
 pub use serve::Serving;
@@ -45,7 +64,16 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Who is told of every request of a client.
     pub witness: Option<Arc<dyn Witness>>,
+    /// Who looks at requests before the API.
+    pub seam: Option<Arc<dyn Seam>>,
 }
+
+/// Not a name for a logical cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0:?} is no name of a logical cluster: labels of lower case letters, digits and '-', with ':' between them, and not host"
+)]
+pub struct ClusterNameError(pub String);
 
 /// Is told of the requests of clients, as an API server's audit log is. Must not block, and not ask the control plane.
 pub trait Witness: Send + Sync {
@@ -55,7 +83,7 @@ pub trait Witness: Send + Sync {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { history: 100_000, seed: 0, collect: true, clock: Arc::new(SystemClock), witness: None }
+        Self { history: 100_000, seed: 0, collect: true, clock: Arc::new(SystemClock), witness: None, seam: None }
     }
 }
 
@@ -103,11 +131,8 @@ impl Shared {
     /// Answers a client's request, unless a fault comes in between.
     fn answer(&self, call: &Call) -> Result<Reply, Away> {
         let reply = self.with(|state| {
-            let hit = state.faults.hit(call)?;
-            Ok(match hit {
-                Some(problem) => Reply::Json(problem.code, problem.status()),
-                None => state.handle(call),
-            })
+            let conflicts = state.faults.hit(call)?;
+            Ok(if conflicts { state.conflicting(call) } else { state.handle(call) })
         })?;
         if let Some(witness) = &self.witness {
             witness.saw(call, reply.code());
@@ -119,7 +144,7 @@ impl Shared {
 impl Embedded {
     /// A control plane with the namespaces and roles that every cluster has.
     pub fn new(options: &Options) -> Self {
-        let state = State::new(options.history, options.seed, options.collect);
+        let state = State::new(options);
         let shared = Shared {
             state: Mutex::new(state),
             versions: Revision::default(),
@@ -141,6 +166,16 @@ impl Embedded {
         kube::Client::new(self.service(user), "default")
     }
 
+    /// A client for somebody whose requests all begin with a path, such as `/clusters/NAME`.
+    pub fn client_at(&self, root: &str, user: User) -> kube::Client {
+        kube::Client::new(self.service(user).at(root), "default")
+    }
+
+    /// A cluster of this control plane, the default one or a logical one, with a client that may do everything.
+    pub fn cluster(&self, key: &ClusterKey) -> Arc<Cluster> {
+        Cluster::with_client(key.clone(), self.client_at(&seam::root(key), User::admin()))
+    }
+
     /// The API as a tower service, for any transport.
     pub fn service(&self, user: User) -> Service {
         Service::new(Arc::clone(&self.shared), user)
@@ -156,9 +191,17 @@ impl Embedded {
         self.shared.lock().allow_token(token, user);
     }
 
-    /// Makes a logical cluster with the namespaces that every cluster has; it is reached below `/clusters/NAME`.
-    pub fn add_cluster(&self, name: &str) {
-        self.furnish(&format!("/clusters/{name}"));
+    /// Makes a logical cluster with the namespaces and roles that every cluster has; it is reached below `/clusters/NAME`. One
+    /// that is there already stays as it is.
+    pub fn add_cluster(&self, name: &str) -> Result<ClusterKey, ClusterNameError> {
+        if !is_cluster_name(name) {
+            return Err(ClusterNameError(name.to_owned()));
+        }
+        let key = ClusterKey(name.to_owned());
+        if self.shared.lock().clusters.insert(key.clone()) {
+            self.furnish(&seam::root(&key));
+        }
+        Ok(key)
     }
 
     fn furnish(&self, root: &str) {

@@ -53,10 +53,15 @@ impl Serving {
         self.address
     }
 
-    /// A kubeconfig for it.
+    /// A kubeconfig for the default cluster.
     pub fn kubeconfig(&self) -> String {
+        self.kubeconfig_at("")
+    }
+
+    /// A kubeconfig whose server's address ends in a path, such as that of a logical cluster, `/clusters/NAME`.
+    pub fn kubeconfig_at(&self, root: &str) -> String {
         format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: embedded\nclusters:\n- name: embedded\n  cluster: {{server: \"http://{}\"}}\ncontexts:\n- name: embedded\n  context: {{cluster: embedded, user: admin}}\nusers:\n- name: admin\n  user: {{}}\n",
+            "apiVersion: v1\nkind: Config\ncurrent-context: embedded\nclusters:\n- name: embedded\n  cluster: {{server: \"http://{}{root}\"}}\ncontexts:\n- name: embedded\n  context: {{cluster: embedded, user: admin}}\nusers:\n- name: admin\n  user: {{}}\n",
             self.address
         )
     }

@@ -34,11 +34,20 @@ pub(super) type Answer = UnsyncBoxBody<Bytes, Infallible>;
 pub struct Service {
     shared: Arc<Shared>,
     user: User,
+    /// What every path begins with.
+    root: String,
 }
 
 impl Service {
     pub(super) fn new(shared: Arc<Shared>, user: User) -> Self {
-        Self { shared, user }
+        Self { shared, user, root: String::new() }
+    }
+
+    /// The same below a path, such as `/clusters/NAME`: what a kubeconfig says whose server's address ends in it.
+    #[must_use]
+    pub fn at(mut self, root: impl Into<String>) -> Self {
+        self.root = root.into();
+        self
     }
 
     async fn answer<B>(self, request: Request<B>) -> Result<Response<Answer>, Away>
@@ -55,7 +64,7 @@ impl Service {
         let text = |name| header_text(&parts.headers, name);
         let call = Call {
             method: parts.method,
-            path: parts.uri.path().to_owned(),
+            path: format!("{}{}", self.root, parts.uri.path()),
             query: QueryText::parse(parts.uri.query().unwrap_or_default()),
             content_type: text(header::CONTENT_TYPE.as_str()),
             agent: text(header::USER_AGENT.as_str()),
@@ -66,7 +75,9 @@ impl Service {
         };
         Ok(match self.shared.answer(&call)? {
             Reply::Json(code, value) => json(code, &value),
-            Reply::Text(code, text) => response(code, "text/plain; charset=utf-8", Full::new(Bytes::from(text)).boxed_unsync()),
+            Reply::Text(code, text) => {
+                response(code, "text/plain; charset=utf-8", Full::new(Bytes::from(text.into_owned())).boxed_unsync())
+            }
             Reply::Watch(plan) => {
                 let lines = watch::lines(self.shared, *plan).map(|line| Ok(Frame::data(line)));
                 response(200, "application/json", StreamBody::new(lines).boxed_unsync())

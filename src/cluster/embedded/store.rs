@@ -109,8 +109,8 @@ pub struct Store {
     version: u64,
     rows: BTreeMap<Place, Arc<Object>>,
     history: History,
-    /// Resources whose watches can go on only from here.
-    expired: BTreeMap<Resource, u64>,
+    /// Resources whose watches can go on only from here, in each cluster.
+    expired: BTreeMap<(Resource, ClusterKey), u64>,
 }
 
 impl Store {
@@ -211,10 +211,10 @@ impl Store {
         Self { version: self.version, rows, history: History::new(0), expired: BTreeMap::new() }
     }
 
-    /// Forgets what watches of a resource would go on from: each of them meets [`Expired`] next.
-    pub fn expire(&mut self, resource: &Resource) {
+    /// Forgets what watches of a resource in a cluster would go on from: each of them meets [`Expired`] next.
+    pub fn expire(&mut self, resource: &Resource, cluster: &ClusterKey) {
         self.version += 1;
-        self.expired.insert(resource.clone(), self.version);
+        self.expired.insert((resource.clone(), cluster.clone()), self.version);
     }
 
     /// The objects of a resource in one place, in the order of their names.

@@ -1,3 +1,5 @@
+mod clusters;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -17,31 +19,52 @@ use super::{Embedded, Options, api::rbac::User};
 use crate::Cluster;
 
 fn embedded() -> Embedded {
-    let at = "2026-01-01T00:00:00Z".parse().unwrap();
-    Embedded::new(&Options { clock: Arc::new(SteppedClock::at(at)), ..Options::default() })
+    with(Options::default())
 }
 
-async fn send(embedded: &Embedded, user: User, line: &str, body: &Value) -> (u16, Value) {
+pub(super) fn with(options: Options) -> Embedded {
+    let at = "2026-01-01T00:00:00Z".parse().unwrap();
+    Embedded::new(&Options { clock: Arc::new(SteppedClock::at(at)), ..options })
+}
+
+pub(super) async fn send(embedded: &Embedded, user: User, line: &str, body: &Value) -> (u16, Value) {
+    let (code, bytes) = exchange(embedded, user, line, body).await;
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// `PATCH` is an apply where a field manager is named, else a merge.
+async fn exchange(embedded: &Embedded, user: User, line: &str, body: &Value) -> (u16, Bytes) {
     let (method, path) = line.split_once(' ').unwrap();
     let text = if body.is_null() { String::new() } else { body.to_string() };
-    let kind = if method == "PATCH" { "application/apply-patch+yaml" } else { "application/json" };
+    let kind = match method {
+        "PATCH" if path.contains("fieldManager") => "application/apply-patch+yaml",
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    };
     let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
     let request = request.header("content-type", kind).body(Full::new(Bytes::from(text))).unwrap();
     let response = embedded.service(user).oneshot(request).await.unwrap();
     let code = response.status().as_u16();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    (code, response.into_body().collect().await.unwrap().to_bytes())
 }
 
-async fn admin(embedded: &Embedded, line: &str, body: &Value) -> (u16, Value) {
+/// The events of a watch that ends when nothing is left to say.
+pub(super) async fn events(embedded: &Embedded, path: &str) -> Vec<Value> {
+    let line = format!("GET {path}{}watch=true&timeoutSeconds=0", if path.contains('?') { '&' } else { '?' });
+    let (code, bytes) = exchange(embedded, User::admin(), &line, &Value::Null).await;
+    assert_eq!(code, 200, "{line}");
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+pub(super) async fn admin(embedded: &Embedded, line: &str, body: &Value) -> (u16, Value) {
     send(embedded, User::admin(), line, body).await
 }
 
-fn map(name: &str) -> Value {
+pub(super) fn map(name: &str) -> Value {
     json!({"metadata": {"name": name}})
 }
 
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(super) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 #[tokio::test]
 async fn a_cluster_works_on_it_as_on_a_real_one() {
@@ -193,15 +216,6 @@ async fn a_forgotten_version_is_gone() {
     let (code, event) =
         admin(&embedded, &format!("GET {MAPS}?watch=true&resourceVersion=2&timeoutSeconds=1"), &Value::Null).await;
     assert_eq!((code, &event["type"], &event["object"]["code"]), (200, &json!("ERROR"), &json!(410)));
-}
-
-#[tokio::test]
-async fn logical_clusters_are_apart() {
-    let embedded = embedded();
-    embedded.add_cluster("one");
-    admin(&embedded, &format!("POST /clusters/one{MAPS}"), &map("a")).await;
-    assert_eq!(admin(&embedded, &format!("GET /clusters/one{MAPS}/a"), &Value::Null).await.0, 200);
-    assert_eq!(admin(&embedded, &format!("GET {MAPS}/a"), &Value::Null).await.0, 404);
 }
 
 #[tokio::test]

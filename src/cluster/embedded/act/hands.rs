@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
-use plinth_api::{ClusterKey, Object};
+use plinth_api::Object;
 use serde_json::{Value, json};
 
 use super::{Acting, Memory, Wake, controller};
@@ -15,6 +15,7 @@ use crate::embedded::{
         route::QueryText,
         state::{Call, Reply, State},
     },
+    seam::root,
     store::{Place, Resource},
 };
 
@@ -176,9 +177,8 @@ impl Hands<'_> {
     }
 
     fn path(&self, place: &Place, part: Option<&str>) -> Option<String> {
-        let Resource { group, plural } = &place.resource;
-        let served = self.state.registry.stored(&place.cluster, group, plural)?;
-        let root = if place.cluster == ClusterKey::host() { String::new() } else { format!("/clusters/{}", place.cluster) };
+        let served = self.state.registry.stored(&place.cluster, &place.resource)?;
+        let (root, group, plural) = (root(&place.cluster), &served.group, &served.plural);
         let api = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
         let inside = place.namespace.as_ref().map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
         let name = if place.name.is_empty() { String::new() } else { format!("/{}", place.name) };

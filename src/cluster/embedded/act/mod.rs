@@ -156,7 +156,7 @@ impl Actors {
         if let Some(uid) = before.as_ref().filter(|_| after.is_none()).and_then(|gone| gone.uid()) {
             self.memory.since.remove(uid);
         }
-        if workload::acts(&place.resource) {
+        if workload::acts(place) {
             self.queue.insert(place.clone());
         }
         let states = [before, after].into_iter().flatten();

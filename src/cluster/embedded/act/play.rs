@@ -14,7 +14,7 @@ use plinth_api::{
 use serde_json::{Value, json};
 
 use super::{Acting, Wake, hands::Hands};
-use crate::embedded::store::{Place, Resource};
+use crate::embedded::store::Place;
 
 /// Field manager of what a scenario writes.
 const MANAGER: &str = "scenario";
@@ -132,14 +132,13 @@ fn register(hands: &mut Hands<'_>, cluster: &ClusterKey, object: &Object) -> Res
     let served =
         hands.state.registry.of_kind(cluster, &kind.api_version(), &kind.kind).ok_or_else(|| format!("{kind} is not served"))?;
     let namespace = served.namespaced.then(|| object.namespace().unwrap_or("default").to_owned());
-    let resource = Resource { group: served.group.clone(), plural: served.plural.clone() };
-    let place = Place { resource, cluster: cluster.clone(), namespace, name: object.name().to_owned() };
+    let place = Place { resource: served.resource(), cluster: cluster.clone(), namespace, name: object.name().to_owned() };
     hands.apply(MANAGER, &place, &Value::Object(object.0.clone()))
 }
 
 fn expire(hands: &mut Hands<'_>, cluster: &ClusterKey, kind: &KindRef) -> Result<(), String> {
     let served =
         hands.state.registry.of_kind(cluster, &kind.api_version, &kind.kind).ok_or_else(|| format!("{kind} is not served"))?;
-    hands.state.store.expire(&Resource { group: served.group.clone(), plural: served.plural.clone() });
+    hands.state.store.expire(&served.resource(), cluster);
     Ok(())
 }

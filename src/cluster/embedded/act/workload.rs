@@ -10,7 +10,10 @@ use super::{
     hands::{CONTROLLERS, Hands, Tone, owned_by, resource},
     job, kubelet, needs, replicas, small, stateful,
 };
-use crate::embedded::store::{Place, Resource};
+use crate::embedded::{
+    filter::is_logical,
+    store::{Place, Resource},
+};
 
 /// Group, plural and kind of what owns pods or sets of them.
 const OWNERS: [(&str, &str, &str); 5] = [
@@ -21,8 +24,14 @@ const OWNERS: [(&str, &str, &str); 5] = [
     ("batch", "jobs", "Job"),
 ];
 
-/// Whether somebody here looks after a resource.
-pub(super) fn acts(resource: &Resource) -> bool {
+/// Whether somebody here looks after an object. In logical clusters nothing runs, as they have no nodes, like those of kcp, and
+/// a workload that came up there would rehearse what cannot be; only their namespaces have their service account. Rules of a
+/// scenario act in all of them: they play operators, which work on logical clusters from elsewhere.
+pub(super) fn acts(place: &Place) -> bool {
+    let resource = &place.resource;
+    if is_logical(&place.cluster) {
+        return resource.group.is_empty() && resource.plural == "namespaces";
+    }
     let known = |(group, plural): (&str, &str)| resource.group == group && resource.plural == plural;
     let core = ["pods", "services", "persistentvolumeclaims", "namespaces"];
     OWNERS.into_iter().any(|(group, plural, _)| known((group, plural))) || core.into_iter().any(|plural| known(("", plural)))
@@ -50,7 +59,8 @@ pub(super) fn reconcile(hands: &mut Hands<'_>, place: &Place) -> Option<Wake> {
 pub(super) fn owner(place: &Place, object: &Object) -> Option<Place> {
     let reference = controller(object)?;
     let (group, plural, _) = OWNERS.into_iter().find(|(_, _, kind)| reference["kind"] == *kind)?;
-    Some(Place { resource: resource(group, plural), name: reference["name"].as_str()?.to_owned(), ..place.clone() })
+    let owner = Place { resource: resource(group, plural), name: reference["name"].as_str()?.to_owned(), ..place.clone() };
+    acts(&owner).then_some(owner)
 }
 
 /// The workload that a pod belongs to in the end; the pod itself where nobody owns it.

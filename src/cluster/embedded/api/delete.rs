@@ -16,6 +16,7 @@ use super::{
 use crate::embedded::{
     collect::{CLEANUP, FOREGROUND, ORPHAN, is_definition, with_finalizer},
     fields::managers::{self, Manager, Operation},
+    filter::Reach,
     store::{Left, Part, Place, Precondition, Refusal},
 };
 
@@ -32,7 +33,7 @@ impl State {
         let name = ask.target.name.clone().unwrap_or_default();
         let options = options(ask)?;
         let place = ask.place(&name);
-        self.store.get(&place).ok_or_else(|| ask.not_found(&name))?;
+        self.seen(ask, &name)?;
         let left = self.remove(ask, &place, &options)?;
         Ok(Reply::Json(200, answer(ask, &left)))
     }
@@ -91,7 +92,7 @@ impl State {
             subresource: "status".to_owned(),
         };
         let time = Timestamp::from_second(now.as_second()).map(|at| at.to_string()).unwrap_or_default();
-        if let Some(served) = self.registry.find(&place.cluster, "apiextensions.k8s.io", "v1", "customresourcedefinitions") {
+        if let Some(served) = self.registry.find(&Reach::default(), "apiextensions.k8s.io", "v1", "customresourcedefinitions") {
             managers::updated(object, &mut next, &served.schema, &manager, &[], &time);
         }
         let _ = self.store.update(place, next, Part::Status, &Precondition::default());
@@ -102,8 +103,8 @@ impl State {
         let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
         let (group, kind) = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
         let plural = text(&["spec", "names", "plural"]);
-        let others = self.registry.all(&place.cluster);
-        let clash = others.iter().find(|other| other.group == group && other.plural != plural && other.kind == kind);
+        let others = self.registry.all(&Reach::One(place.cluster.clone()));
+        let clash = others.served.iter().find(|other| other.group == group && other.plural != plural && other.kind == kind);
         clash.map(|other| other.kind.clone())
     }
 }

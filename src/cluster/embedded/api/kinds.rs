@@ -1,7 +1,7 @@
 //! What is served: the built-in kinds, and those of each logical cluster's CustomResourceDefinitions.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, LazyLock},
 };
 
@@ -10,6 +10,10 @@ use plinth_engine::schema::{KindInfo, Schema, builtin, crd};
 use serde_json::Value;
 
 use super::validations::Rules;
+use crate::embedded::{
+    filter::{Reach, is_logical},
+    store::Resource,
+};
 
 /// A served version of a resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +53,9 @@ pub struct Served {
     pub review: bool,
     /// Fields beside name and namespace that field selectors may ask for.
     pub selectable: Vec<String>,
+    /// Whose API it is, where several bring one of the same name to different clusters: objects of each are kept apart, so
+    /// that a request over all clusters meets those of one alone. Empty for built-in kinds and CRDs.
+    pub identity: String,
 }
 
 impl Served {
@@ -62,62 +69,120 @@ impl Served {
         self.with_group(&self.storage)
     }
 
+    /// Where its objects are kept: `GROUP/PLURAL`, or `GROUP/PLURAL:IDENTITY`.
+    pub fn resource(&self) -> Resource {
+        let plural = if self.identity.is_empty() { self.plural.clone() } else { format!("{}:{}", self.plural, self.identity) };
+        Resource { group: self.group.clone(), plural }
+    }
+
+    /// Whether it is this version of this resource.
+    fn is(&self, group: &str, version: &str, plural: &str) -> bool {
+        self.plural == plural && self.group == group && self.version == version
+    }
+
+    fn keeps(&self, resource: &Resource) -> bool {
+        let own = match resource.plural.strip_prefix(&self.plural) {
+            Some("") => self.identity.is_empty(),
+            Some(rest) => rest.strip_prefix(':') == Some(&self.identity),
+            None => false,
+        };
+        own && self.group == resource.group
+    }
+
     fn with_group(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 }
 
-/// Kinds by logical cluster.
+/// What is served somewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds {
+    /// Each version of each resource.
+    pub served: Vec<Arc<Served>>,
+    /// Changes with what is served, for caches of OpenAPI documents.
+    pub revision: u64,
+}
+
+impl Kinds {
+    /// One served version of a resource.
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
+        self.served.iter().find(|served| served.is(group, version, plural)).cloned()
+    }
+}
+
+/// Kinds by cluster.
 #[derive(Default)]
 pub struct Registry {
-    defined: BTreeMap<ClusterKey, BTreeMap<String, Vec<Arc<Served>>>>,
+    defined: BTreeMap<ClusterKey, Defined>,
+}
+
+/// What the CRDs of one cluster define.
+#[derive(Default)]
+struct Defined {
+    kinds: BTreeMap<String, Vec<Arc<Served>>>,
     revision: u64,
 }
 
 static BUILTIN: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| builtin().iter().map(|kind| Arc::new(own(kind))).collect());
 
 impl Registry {
-    /// One served version of a resource.
-    pub fn find(&self, cluster: &ClusterKey, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
-        let wanted = |served: &&Arc<Served>| served.group == group && served.version == version && served.plural == plural;
-        BUILTIN.iter().find(wanted).or_else(|| self.defined(cluster).find(wanted)).cloned()
+    /// One served version of a resource; over all logical clusters that of the first one that has it.
+    pub fn find(&self, reach: &Reach, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
+        self.first(reach, |served| served.is(group, version, plural))
     }
 
     /// The version of a resource in which objects are stored.
-    pub fn stored(&self, cluster: &ClusterKey, group: &str, plural: &str) -> Option<Arc<Served>> {
-        let wanted = |served: &&Arc<Served>| served.group == group && served.plural == plural && served.version == served.storage;
-        BUILTIN.iter().find(wanted).or_else(|| self.defined(cluster).find(wanted)).cloned()
+    pub fn stored(&self, cluster: &ClusterKey, resource: &Resource) -> Option<Arc<Served>> {
+        self.first(&Reach::One(cluster.clone()), |served| served.keeps(resource) && served.version == served.storage)
     }
 
     /// What a kind is served as.
     pub fn of_kind(&self, cluster: &ClusterKey, api_version: &str, kind: &str) -> Option<Arc<Served>> {
-        let wanted = |served: &&Arc<Served>| served.kind == kind && served.api_version() == api_version;
-        BUILTIN.iter().find(wanted).or_else(|| self.defined(cluster).find(wanted)).cloned()
+        self.first(&Reach::One(cluster.clone()), |served| served.kind == kind && served.api_version() == api_version)
     }
 
-    /// Everything a logical cluster serves.
-    pub fn all(&self, cluster: &ClusterKey) -> Vec<Arc<Served>> {
-        BUILTIN.iter().chain(self.defined(cluster)).cloned().collect()
+    /// Everything that is served, each version of a resource once.
+    pub fn all(&self, reach: &Reach) -> Kinds {
+        let revision = self.over(reach).map(|defined| defined.revision).sum();
+        let mut served: Vec<_> = BUILTIN.iter().chain(self.defined(reach)).cloned().collect();
+        if *reach == Reach::Logical {
+            let mut known = BTreeSet::new();
+            served.retain(|kind| known.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone())));
+        }
+        Kinds { served, revision }
     }
 
-    /// Counts changes, for caches.
-    pub fn revision(&self) -> u64 {
-        self.revision
+    /// Whether a group has any kind.
+    pub fn has_group(&self, reach: &Reach, group: &str) -> bool {
+        self.first(reach, |served| served.group == group).is_some()
     }
 
     /// Serves a CRD's kinds instead of those it had before; none for a CRD that is gone or not established.
     pub fn define(&mut self, cluster: &ClusterKey, crd: &str, kinds: Vec<Served>) {
-        self.revision += 1;
         let defined = self.defined.entry(cluster.clone()).or_default();
+        defined.revision += 1;
         if kinds.is_empty() {
-            defined.remove(crd);
+            defined.kinds.remove(crd);
         } else {
-            defined.insert(crd.to_owned(), kinds.into_iter().map(Arc::new).collect());
+            defined.kinds.insert(crd.to_owned(), kinds.into_iter().map(Arc::new).collect());
         }
     }
 
-    fn defined(&self, cluster: &ClusterKey) -> impl Iterator<Item = &Arc<Served>> {
-        self.defined.get(cluster).into_iter().flat_map(BTreeMap::values).flatten()
+    fn first(&self, reach: &Reach, wanted: impl Fn(&Served) -> bool) -> Option<Arc<Served>> {
+        BUILTIN.iter().chain(self.defined(reach)).find(|served| wanted(served)).cloned()
+    }
+
+    fn defined(&self, reach: &Reach) -> impl Iterator<Item = &Arc<Served>> {
+        self.over(reach).flat_map(|defined| defined.kinds.values()).flatten()
+    }
+
+    /// One cluster is looked up, not looked for: there may be thousands.
+    fn over(&self, reach: &Reach) -> impl Iterator<Item = &Defined> {
+        let (one, all) = match reach {
+            Reach::One(cluster) => (self.defined.get(cluster), None),
+            Reach::Logical => (None, Some(self.defined.iter().filter(|(cluster, _)| is_logical(cluster)))),
+        };
+        one.into_iter().chain(all.into_iter().flatten().map(|(_, defined)| defined))
     }
 }
 
@@ -156,6 +221,7 @@ pub fn of_crd(object: &Object) -> Vec<Served> {
             namespaced: kind.namespaced,
             rules: Rules::of(&kind.schema).0,
             schema: kind.schema,
+            identity: String::new(),
         }
     });
     kinds.collect()
@@ -187,6 +253,7 @@ fn own(kind: &KindInfo) -> Served {
         generation: GENERATIONS.contains(&plural),
         review,
         selectable: FIELDS.iter().find(|(name, _)| *name == plural).map(|(_, fields)| words(fields)).unwrap_or_default(),
+        identity: String::new(),
     }
 }
 

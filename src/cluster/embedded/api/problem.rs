@@ -62,6 +62,18 @@ impl Problem {
         Self::new(404, "NotFound", "the server could not find the requested resource", json!({}))
     }
 
+    /// 404 over all logical clusters, for what is only done in one.
+    pub fn no_resource_across() -> Self {
+        let cause = json!({"reason": "UnexpectedServerResponse", "message": "404 page not found"});
+        Self { details: json!({"causes": [cause]}), ..Self::no_resource() }
+    }
+
+    /// 400 without a reason: one namespace over all logical clusters.
+    pub fn one_namespace_across(namespace: &str) -> Self {
+        let rule = "cross-cluster LIST and WATCH are required to be cross-namespace, not scoped to namespace";
+        Self::new(400, "", format!("{rule} {namespace}"), Value::Null)
+    }
+
     /// 405.
     pub fn no_method() -> Self {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", json!({}))

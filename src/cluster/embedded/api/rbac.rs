@@ -3,8 +3,9 @@
 use plinth_api::{ClusterKey, Object};
 use serde_json::{Value, json};
 
+use super::{problem::Problem, route::Target};
 use crate::embedded::{
-    filter::Filter,
+    filter::{Filter, Reach},
     store::{Resource, Store},
 };
 
@@ -19,13 +20,15 @@ pub struct User {
     pub name: String,
     /// Groups.
     pub groups: Vec<String>,
+    /// The cluster that a service account is of; in another one it may do nothing.
+    pub home: Option<ClusterKey>,
 }
 
 impl User {
     /// Somebody with a name who is in `system:authenticated` and in `groups`.
     pub fn new(name: impl Into<String>, groups: &[&str]) -> Self {
         let groups = groups.iter().copied().chain(["system:authenticated"]).map(str::to_owned).collect();
-        Self { name: name.into(), groups }
+        Self { name: name.into(), groups, home: None }
     }
 
     /// Who may do everything.
@@ -33,10 +36,11 @@ impl User {
         Self::new("admin", &[MASTERS])
     }
 
-    /// A service account.
-    pub fn service_account(namespace: &str, name: &str) -> Self {
+    /// A service account of a cluster.
+    pub fn service_account(cluster: &ClusterKey, namespace: &str, name: &str) -> Self {
         let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
-        Self::new(format!("system:serviceaccount:{namespace}:{name}"), &groups)
+        let user = Self::new(format!("system:serviceaccount:{namespace}:{name}"), &groups);
+        Self { home: Some(cluster.clone()), ..user }
     }
 }
 
@@ -57,10 +61,51 @@ pub struct Attempt {
     pub path: Option<String>,
 }
 
+impl Attempt {
+    /// To do something with a resource.
+    pub fn of(target: &Target, verb: &str) -> Self {
+        let part = target.subresource.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
+        let own = (target.plural == "namespaces" && target.group.is_empty()).then(|| target.name.clone()).flatten();
+        Self {
+            verb: verb.to_owned(),
+            group: target.group.clone(),
+            resource: format!("{}{part}", target.plural),
+            namespace: target.namespace.clone().or(own),
+            name: target.name.clone().unwrap_or_default(),
+            path: None,
+        }
+    }
+
+    /// To ask for something that is no resource.
+    pub fn path(method: &str, path: String) -> Self {
+        Self { verb: method.to_lowercase(), path: Some(path), ..Self::default() }
+    }
+}
+
+/// What somebody reads who may not: in logical clusters with kcp's last words.
+pub fn denied(user: &User, attempt: &Attempt, reach: &Reach) -> Problem {
+    let end = if *reach == Reach::default() { "" } else { ": access denied" };
+    if let Some(path) = &attempt.path {
+        let message = format!("forbidden: User {:?} cannot {} path {path:?}{end}", user.name, attempt.verb);
+        return Problem { code: 403, reason: "Forbidden", message, details: json!({}) };
+    }
+    let scope = match &attempt.namespace {
+        Some(namespace) => format!("in the namespace {namespace:?}"),
+        None => "at the cluster scope".to_owned(),
+    };
+    let Attempt { verb, group, resource, .. } = attempt;
+    let why = format!("User {:?} cannot {verb} resource {resource:?} in API group {group:?} {scope}{end}", user.name);
+    let plural = resource.split('/').next().unwrap_or_default();
+    Problem::forbidden(group, plural, &attempt.name, &why)
+}
+
 /// Whether RBAC allows it.
 pub fn allowed(store: &Store, cluster: &ClusterKey, user: &User, attempt: &Attempt) -> bool {
     if user.groups.iter().any(|group| group == MASTERS) {
         return true;
+    }
+    if user.home.as_ref().is_some_and(|home| home != cluster) {
+        return false;
     }
     let free = attempt.group == "authorization.k8s.io" && attempt.resource.starts_with("self") && attempt.verb == "create";
     let public = attempt.path.as_deref().is_some_and(|path| {
@@ -80,7 +125,7 @@ pub fn allowed(store: &Store, cluster: &ClusterKey, user: &User, attempt: &Attem
 
 fn bindings(store: &Store, cluster: &ClusterKey, plural: &str, namespace: Option<&String>) -> Vec<Object> {
     let resource = Resource { group: GROUP.to_owned(), plural: plural.to_owned() };
-    let filter = Filter { cluster: Some(cluster.clone()), namespace: namespace.cloned(), ..Filter::default() };
+    let filter = Filter { namespace: namespace.cloned(), ..Filter::of(cluster) };
     let page = store.page(&resource, &filter, None, usize::MAX);
     page.map(|page| page.items.into_iter().map(|(_, object)| (*object).clone()).collect()).unwrap_or_default()
 }
@@ -150,6 +195,7 @@ pub fn review(store: &Store, cluster: &ClusterKey, user: &User, kind: &str, revi
                 .flatten()
                 .filter_map(|group| group.as_str().map(str::to_owned))
                 .collect(),
+            home: None,
         },
         "SelfSubjectReview" => return Some(json!({"userInfo": {"username": user.name, "groups": user.groups}})),
         _ => return None,

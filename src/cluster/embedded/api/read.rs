@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plinth_api::Object;
+use plinth_api::{ClusterKey, Object};
 use plinth_engine::schema::{apply_object_defaults, prune_object};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ use crate::{
 impl State {
     pub(super) fn get(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
         let name = ask.target.name.clone().unwrap_or_default();
-        let object = self.store.get(&ask.place(&name)).ok_or_else(|| ask.not_found(&name))?;
+        let object = self.seen(ask, &name)?;
         Ok(Reply::Json(200, present(&object, &ask.served)))
     }
 
@@ -45,7 +45,8 @@ impl State {
                 metadata.insert("remainingItemCount".to_owned(), json!(left));
             }
         }
-        let items: Vec<Value> = page.items.iter().map(|(_, object)| listed(object, &ask.served)).collect();
+        let items: Vec<Value> =
+            page.items.iter().map(|(place, object)| listed(object, &ask.shape(&self.registry, place))).collect();
         Ok(Reply::Json(200, list_of(&ask.served, &metadata, &items)))
     }
 }
@@ -102,20 +103,22 @@ pub(super) fn filter(ask: &Ask<'_>) -> Result<Filter, Problem> {
             return Err(Problem::bad_request(message));
         }
     }
-    Ok(Filter { cluster: Some(ask.cluster.clone()), namespace: ask.target.namespace.clone(), labels, fields })
+    let labels = labels.and(&ask.way.filter);
+    Ok(Filter { reach: ask.way.reach.clone(), namespace: ask.target.namespace.clone(), labels, fields })
 }
 
-/// `VERSION/NAMESPACE/NAME`, names being free of slashes.
+/// `VERSION/CLUSTER/NAMESPACE/NAME`, names being free of slashes.
 fn token(version: u64, place: &Place) -> String {
-    format!("{version}/{}/{}", place.namespace.as_deref().unwrap_or_default(), place.name)
+    format!("{version}/{}/{}/{}", place.cluster, place.namespace.as_deref().unwrap_or_default(), place.name)
 }
 
 fn start(ask: &Ask<'_>, token: &str) -> Result<(u64, Place), Problem> {
-    let mut parts = token.splitn(3, '/');
+    let mut parts = token.splitn(4, '/');
     let read = (|| {
         let version = parts.next()?.parse().ok()?;
+        let cluster = ClusterKey(parts.next()?.to_owned());
         let namespace = Some(parts.next()?.to_owned()).filter(|namespace| !namespace.is_empty());
-        Some((version, Place { namespace, ..ask.place(parts.next()?) }))
+        Some((version, Place { cluster, namespace, ..ask.place(parts.next()?) }))
     })();
     read.ok_or_else(|| Problem::bad_request("continue key is not valid: illegal base64 data at input byte 0"))
 }

@@ -1,6 +1,10 @@
 //! What a request is about: its path and its query.
 
 use plinth_api::ClusterKey;
+use plinth_engine::naming::is_label;
+
+use super::problem::Problem;
+use crate::embedded::filter::{Reach, is_logical};
 
 /// A path of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +48,31 @@ pub struct Target {
     pub subresource: Option<String>,
 }
 
-/// Reads a path; those below `/clusters/NAME` belong to a logical cluster.
-pub fn parse(path: &str) -> (ClusterKey, Route) {
+/// Which clusters a path is about, and the path there: `/clusters/NAME` is a logical cluster, `/clusters/*` all of them.
+pub fn split(path: &str) -> Result<(Reach, String), Problem> {
+    let Some(below) = path.strip_prefix("/clusters/") else { return Ok((Reach::default(), path.to_owned())) };
+    let (name, rest) = below.find('/').map_or((below, "/"), |at| below.split_at(at));
+    let name = decode(name);
+    if name == "*" {
+        return Ok((Reach::Logical, rest.to_owned()));
+    }
+    if !is_cluster_name(&name) {
+        return Err(Problem::bad_request(format!("invalid cluster: {name:?} does not match the regex")));
+    }
+    Ok((Reach::One(ClusterKey(name)), rest.to_owned()))
+}
+
+/// Whether a logical cluster can have this name: labels with colons between them, as kcp's names and paths. `host` is taken by
+/// the default cluster, which has no name in paths.
+pub fn is_cluster_name(name: &str) -> bool {
+    name.len() <= 253 && name.split(':').all(is_label) && is_logical(&ClusterKey(name.to_owned()))
+}
+
+/// Reads the path in a cluster.
+pub fn parse(path: &str) -> Route {
     let parts: Vec<String> = path.trim_matches('/').split('/').map(decode).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    match parts.as_slice() {
-        ["clusters", name, rest @ ..] if !name.is_empty() => (ClusterKey((*name).to_owned()), route(rest)),
-        rest => (ClusterKey::host(), route(rest)),
-    }
+    route(&parts)
 }
 
 fn route(parts: &[&str]) -> Route {
@@ -147,8 +168,7 @@ mod tests {
     #[test]
     fn paths_are_routed() {
         let resource = |path: &str| match parse(path) {
-            (cluster, Route::Resource(target)) => (
-                cluster.0,
+            Route::Resource(target) => (
                 target.group,
                 target.plural,
                 target.namespace.unwrap_or_default(),
@@ -157,7 +177,6 @@ mod tests {
             ),
             other => panic!("{path}: {other:?}"),
         };
-        let host = ClusterKey::host().0;
         for (path, wanted) in [
             ("/api/v1/namespaces", ["", "namespaces", "", "", ""]),
             ("/api/v1/namespaces/a", ["", "namespaces", "", "a", ""]),
@@ -167,11 +186,30 @@ mod tests {
             ("/api/v1/nodes/a%2Fb", ["", "nodes", "", "a/b", ""]),
         ] {
             let [group, plural, namespace, name, subresource] = wanted.map(str::to_owned);
-            assert_eq!(resource(path), (host.clone(), group, plural, namespace, name, subresource), "{path}");
+            assert_eq!(resource(path), (group, plural, namespace, name, subresource), "{path}");
         }
-        assert_eq!(resource("/clusters/c1/api/v1/pods").0, "c1");
         for path in ["/", "/foo", "/api/v1/namespaces/a/pods/b/c/d"] {
-            assert_eq!(parse(path).1, Route::Unknown, "{path}");
+            assert_eq!(parse(path), Route::Unknown, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_say_which_cluster() {
+        let one = |name: &str| Reach::One(ClusterKey(name.to_owned()));
+        for (path, reach, below) in [
+            ("/api/v1/pods", Reach::default(), "/api/v1/pods"),
+            ("/clusters/c1/api/v1/pods", one("c1"), "/api/v1/pods"),
+            ("/clusters/root:team:a/apis", one("root:team:a"), "/apis"),
+            ("/clusters/c1", one("c1"), "/"),
+            ("/clusters/*/api/v1/pods", Reach::Logical, "/api/v1/pods"),
+            ("/clusters/%2A/api", Reach::Logical, "/api"),
+            ("/clusters", Reach::default(), "/clusters"),
+        ] {
+            assert_eq!(split(path).unwrap(), (reach, below.to_owned()), "{path}");
+        }
+        for path in ["/clusters/root:Bad_Path/api", "/clusters//api", "/clusters/a:/api", "/clusters/host/api", "/clusters/a%2Fb"]
+        {
+            assert_eq!(split(path).unwrap_err().code, 400, "{path}");
         }
     }
 

@@ -1,6 +1,7 @@
-//! The state behind the API, and the way of a request through it.
+//! The state behind the API, and what a request for a resource asks.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     sync::Arc,
@@ -14,18 +15,20 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    discovery,
     kinds::{Registry, Served},
     problem::Problem,
-    rbac::{self, Attempt, User},
-    route::{self, QueryText, Route, Target},
+    rbac::{self, User},
+    route::{QueryText, Target},
     watch::WatchPlan,
     write::zero,
 };
 use crate::embedded::{
+    Options,
     collect::Collector,
     faults::Faults,
     fields::managers::{self, Manager, Operation},
+    filter::Reach,
+    seam::{Seam, Way},
     store::{Place, Resource, Store},
 };
 
@@ -60,7 +63,7 @@ pub enum Reply {
     /// JSON.
     Json(u16, Value),
     /// Text.
-    Text(u16, &'static str),
+    Text(u16, Cow<'static, str>),
     /// A stream of events.
     Watch(Box<WatchPlan>),
 }
@@ -75,6 +78,12 @@ impl Reply {
     }
 }
 
+impl From<Problem> for Reply {
+    fn from(problem: Problem) -> Self {
+        Self::Json(problem.code, problem.status())
+    }
+}
+
 /// Everything that a control plane holds.
 pub struct State {
     pub(crate) store: Store,
@@ -83,7 +92,10 @@ pub struct State {
     pub(crate) faults: Faults,
     /// CRDs that are being deleted.
     pub(crate) ending: BTreeSet<Place>,
-    tokens: BTreeMap<String, User>,
+    /// The logical clusters.
+    pub(crate) clusters: BTreeSet<ClusterKey>,
+    pub(super) seam: Option<Arc<dyn Seam>>,
+    pub(super) tokens: BTreeMap<String, User>,
     seed: u64,
     serial: u64,
     addresses: u32,
@@ -92,6 +104,8 @@ pub struct State {
 /// A request for a served resource.
 pub(crate) struct Ask<'a> {
     pub(crate) call: &'a Call,
+    pub(crate) way: &'a Way,
+    /// The cluster of the way.
     pub(crate) cluster: ClusterKey,
     pub(crate) served: Arc<Served>,
     pub(crate) target: Target,
@@ -99,16 +113,18 @@ pub(crate) struct Ask<'a> {
 }
 
 impl State {
-    /// An empty control plane; `collect` for namespaces and owners that take their objects along.
-    pub(crate) fn new(history: usize, seed: u64, collect: bool) -> Self {
+    /// An empty control plane.
+    pub(crate) fn new(options: &Options) -> Self {
         Self {
-            store: Store::new(history),
+            store: Store::new(options.history),
             registry: Registry::default(),
-            collector: collect.then(Collector::default),
+            collector: options.collect.then(Collector::default),
             faults: Faults::default(),
             ending: BTreeSet::new(),
+            clusters: BTreeSet::new(),
+            seam: options.seam.clone(),
             tokens: BTreeMap::new(),
-            seed,
+            seed: options.seed,
             serial: 0,
             addresses: 1,
         }
@@ -119,106 +135,12 @@ impl State {
         self.tokens.insert(token.to_owned(), user);
     }
 
-    /// Answers a request.
-    pub(crate) fn handle(&mut self, call: &Call) -> Reply {
-        let reply = self.answer(call).unwrap_or_else(|problem| Reply::Json(problem.code, problem.status()));
-        self.collect(call.now);
-        reply
+    /// An object that the request may see.
+    pub(crate) fn seen(&self, ask: &Ask<'_>, name: &str) -> Result<Arc<Object>, Problem> {
+        self.store.get(&ask.place(name)).filter(|object| ask.sees(object)).ok_or_else(|| ask.not_found(name))
     }
 
-    fn answer(&mut self, call: &Call) -> Result<Reply, Problem> {
-        if call.body.len() > MAX_BODY {
-            return Err(Problem::too_large(MAX_BODY));
-        }
-        let user = match &call.token {
-            None => call.user.clone(),
-            Some(token) => self.tokens.get(token).cloned().ok_or_else(Problem::unauthorized)?,
-        };
-        let (cluster, route) = route::parse(&call.path);
-        if let Route::Resource(target) = route {
-            return match self.registry.find(&cluster, &target.group, &target.version, &target.plural) {
-                Some(served) => self.resource(&Ask { call, cluster, served, target, user }),
-                None if self.registry.all(&cluster).iter().any(|kind| kind.group == target.group) => Err(Problem::no_resource()),
-                None => Ok(Reply::Text(404, "404 page not found\n")),
-            };
-        }
-        self.may_read(&cluster, &user, call)?;
-        if call.method != Method::GET {
-            return Err(Problem::no_method());
-        }
-        Ok(self.about(&cluster, route))
-    }
-
-    fn may_read(&self, cluster: &ClusterKey, user: &User, call: &Call) -> Result<(), Problem> {
-        let verb = call.method.as_str().to_lowercase();
-        let attempt = Attempt { verb: verb.clone(), path: Some(call.path.clone()), ..Attempt::default() };
-        if rbac::allowed(&self.store, cluster, user, &attempt) {
-            return Ok(());
-        }
-        let message = format!("forbidden: User {:?} cannot {verb} path {:?}", user.name, call.path);
-        Err(Problem { code: 403, reason: "Forbidden", message, details: json!({}) })
-    }
-
-    fn about(&self, cluster: &ClusterKey, route: Route) -> Reply {
-        let kinds = self.registry.all(cluster);
-        let found = match route {
-            Route::Core => Some(discovery::core()),
-            Route::Groups => Some(discovery::groups(&kinds)),
-            Route::Group(group) => discovery::group(&kinds, &group),
-            Route::Resources(group, version) => discovery::resources(&kinds, &group, &version),
-            Route::OpenApiIndex => Some(discovery::openapi_index(&kinds, self.registry.revision())),
-            Route::OpenApi(group, version) => discovery::openapi(&kinds, &group, &version),
-            Route::Version => Some(discovery::version()),
-            Route::Health => return Reply::Text(200, "ok"),
-            Route::Resource(_) | Route::Unknown => None,
-        };
-        found.map_or(Reply::Text(404, "404 page not found\n"), |value| Reply::Json(200, value))
-    }
-
-    fn resource(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
-        if ask.target.namespace.is_some() && !ask.served.namespaced {
-            return Err(Problem::no_resource());
-        }
-        let verb = ask.verb().ok_or_else(Problem::no_method)?;
-        self.may(ask, verb)?;
-        if !ask.subresource_is_known() {
-            return Err(Problem::no_resource());
-        }
-        if ask.served.namespaced && ask.target.namespace.is_none() && !["list", "watch", "deletecollection"].contains(&verb) {
-            return Err(Problem::no_method());
-        }
-        match verb {
-            "create" if ask.served.review => self.review(ask),
-            "create" if ask.target.subresource.is_some() => self.token(ask),
-            _ if ask.served.review => Err(Problem::no_method()),
-            "create" => self.create(ask),
-            "get" => self.get(ask),
-            "list" => self.list(ask),
-            "watch" => self.watch(ask),
-            "update" => self.update(ask),
-            "patch" => self.patch(ask),
-            "delete" => self.delete(ask),
-            _ => self.delete_all(ask),
-        }
-    }
-
-    fn may(&self, ask: &Ask<'_>, verb: &str) -> Result<(), Problem> {
-        let attempt = ask.attempt(verb);
-        if rbac::allowed(&self.store, &ask.cluster, &ask.user, &attempt) {
-            return Ok(());
-        }
-        let scope = match &attempt.namespace {
-            Some(namespace) => format!("in the namespace {namespace:?}"),
-            None => "at the cluster scope".to_owned(),
-        };
-        let why = format!(
-            "User {:?} cannot {verb} resource {:?} in API group {:?} {scope}",
-            ask.user.name, attempt.resource, attempt.group
-        );
-        Err(Problem::forbidden(&attempt.group, &ask.served.plural, &attempt.name, &why))
-    }
-
-    fn review(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+    pub(super) fn review(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
         let mut object = ask.object()?;
         let status = rbac::review(&self.store, &ask.cluster, &ask.user, &ask.served.kind, &object);
         let manager = ask.manager(Operation::Update);
@@ -228,14 +150,12 @@ impl State {
     }
 
     /// A token for a service account, good until the control plane ends.
-    fn token(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
+    pub(super) fn token(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
         let name = ask.target.name.clone().unwrap_or_default();
-        if self.store.get(&ask.place(&name)).is_none() {
-            return Err(ask.not_found(&name));
-        }
+        self.seen(ask, &name)?;
         let namespace = ask.target.namespace.clone().unwrap_or_default();
         let token = format!("embedded:{}", self.uid());
-        self.allow_token(&token, User::service_account(&namespace, &name));
+        self.allow_token(&token, User::service_account(&ask.cluster, &namespace, &name));
         let expires = json!("9999-12-31T23:59:59Z");
         Ok(Reply::Json(
             201,
@@ -272,24 +192,30 @@ impl State {
     }
 }
 
+/// How an object at a place is shown; `mixed` where clusters may differ in its definition.
+pub(crate) fn shape(registry: &Registry, place: &Place, served: &Arc<Served>, mixed: bool) -> Arc<Served> {
+    let own = || registry.find(&Reach::One(place.cluster.clone()), &served.group, &served.version, &served.plural);
+    mixed.then(own).flatten().unwrap_or_else(|| Arc::clone(served))
+}
+
 impl Ask<'_> {
-    fn verb(&self) -> Option<&'static str> {
-        let named = self.target.name.is_some();
-        Some(match (&self.call.method, named) {
-            (&Method::GET, false) if self.call.query.is("watch") => "watch",
-            (&Method::GET, false) => "list",
-            (&Method::GET, true) => "get",
-            (&Method::POST, false) => "create",
-            (&Method::POST, true) if self.target.subresource.as_deref() == Some("token") => "create",
-            (&Method::PUT, true) => "update",
-            (&Method::PATCH, true) => "patch",
-            (&Method::DELETE, true) if self.target.subresource.is_none() => "delete",
-            (&Method::DELETE, false) => "deletecollection",
-            _ => return None,
-        })
+    /// Whether the way's filter lets an object through.
+    pub(crate) fn sees(&self, object: &Object) -> bool {
+        self.way.filter.is_empty() || self.way.filter.matches(&object.labels())
     }
 
-    fn subresource_is_known(&self) -> bool {
+    /// How an object at a place is shown: over all clusters in the shape that its own cluster gives it, as each may define
+    /// a kind differently.
+    pub(crate) fn shape(&self, registry: &Registry, place: &Place) -> Arc<Served> {
+        shape(registry, place, &self.served, self.is_mixed())
+    }
+
+    /// Whether the objects may be of several definitions.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.way.reach == Reach::Logical && self.way.kinds.is_none() && !self.served.builtin
+    }
+
+    pub(super) fn subresource_is_known(&self) -> bool {
         match self.target.subresource.as_deref() {
             None => true,
             Some("status") => self.served.status,
@@ -299,22 +225,8 @@ impl Ask<'_> {
         }
     }
 
-    fn attempt(&self, verb: &str) -> Attempt {
-        let part = self.target.subresource.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
-        let own =
-            (self.served.plural == "namespaces" && self.served.group.is_empty()).then(|| self.target.name.clone()).flatten();
-        Attempt {
-            verb: verb.to_owned(),
-            group: self.served.group.clone(),
-            resource: format!("{}{part}", self.served.plural),
-            namespace: self.target.namespace.clone().or(own),
-            name: self.target.name.clone().unwrap_or_default(),
-            path: None,
-        }
-    }
-
     pub(crate) fn resource(&self) -> Resource {
-        Resource { group: self.served.group.clone(), plural: self.served.plural.clone() }
+        self.served.resource()
     }
 
     pub(crate) fn place(&self, name: &str) -> Place {

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    kinds::Served,
+    kinds::{Registry, Served},
     problem::Problem,
     read::{filter, present},
-    state::{Ask, Reply, State},
+    state::{Ask, Reply, State, shape},
 };
 use crate::embedded::{
     Shared,
@@ -27,6 +27,8 @@ const LONGEST: Duration = Duration::from_mins(45);
 /// A watch that was asked for.
 pub struct WatchPlan {
     served: Arc<Served>,
+    /// Whether clusters may differ in its definition.
+    mixed: bool,
     resource: Resource,
     filter: Filter,
     from: u64,
@@ -49,6 +51,7 @@ impl State {
         }
         let mut plan = WatchPlan {
             served: Arc::clone(&ask.served),
+            mixed: ask.is_mixed(),
             resource: ask.resource(),
             filter,
             from: self.store.version(),
@@ -63,7 +66,8 @@ impl State {
         if from == 0 || initial {
             let page = self.store.page(&plan.resource, &plan.filter, None, usize::MAX);
             let items = page.map(|page| page.items).unwrap_or_default();
-            plan.first = items.iter().map(|(_, object)| line("ADDED", &present(object, &plan.served))).collect();
+            plan.first =
+                items.iter().map(|(place, object)| line("ADDED", &present(object, &ask.shape(&self.registry, place)))).collect();
         } else {
             plan.from = from;
         }
@@ -95,13 +99,13 @@ impl WatchPlan {
         line("BOOKMARK", &object)
     }
 
-    fn line(&self, event: &Event) -> Value {
+    fn line(&self, event: &Event, registry: &Registry) -> Value {
         let kind = match event.kind {
             EventKind::Added => "ADDED",
             EventKind::Modified => "MODIFIED",
             EventKind::Deleted => "DELETED",
         };
-        line(kind, &present(&event.object, &self.served))
+        line(kind, &present(&event.object, &shape(registry, &event.place, &self.served, self.mixed)))
     }
 }
 
@@ -164,7 +168,7 @@ impl Running {
         match state.store.events(&self.plan.resource, &self.plan.filter, self.plan.from) {
             Ok(events) => {
                 self.plan.from = self.plan.from.max(state.store.version());
-                events.iter().map(|event| self.plan.line(event)).collect()
+                events.iter().map(|event| self.plan.line(event, &state.registry)).collect()
             }
             Err(expired) => {
                 self.ended = true;

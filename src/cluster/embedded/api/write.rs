@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     check,
     kinds::Served,
+    marks,
     names::{self, Rule},
     patch::{self, Form},
     preset,
@@ -45,6 +46,7 @@ impl State {
         if ask.served.status {
             object.0.remove("status");
         }
+        marks::withhold(ask, &mut object, None)?;
         admit(ask, &mut object, None)?;
         let before = zero(&ask.served);
         let reset: &[&str] = if ask.served.status { &["status"] } else { &[] };
@@ -56,6 +58,7 @@ impl State {
     fn put_new(&mut self, ask: &Ask<'_>, mut object: Object) -> Result<Reply, Problem> {
         let name = object.name().to_owned();
         let uid = self.uid();
+        marks::put(ask, &mut object);
         self.allocate(ask, &mut object, None);
         if (ask.served.group.as_str(), ask.served.plural.as_str()) == ("batch", "jobs") {
             preset::select_by_uid(&mut object, &uid);
@@ -110,7 +113,7 @@ impl State {
             same_namespace(&object, namespace)?;
             object.metadata_mut().insert("namespace".to_owned(), json!(namespace));
         }
-        let old = self.store.get(&ask.place(&name)).ok_or_else(|| ask.not_found(&name))?;
+        let old = self.seen(ask, &name)?;
         if !ask.served.builtin && object.resource_version().unwrap_or_default().is_empty() {
             let message = "Invalid value: 0: must be specified for an update".to_owned();
             let fault = FieldFault { reason: "FieldValueInvalid", field: "metadata.resourceVersion".to_owned(), message };
@@ -127,7 +130,7 @@ impl State {
         if form == Form::Apply {
             return self.apply(ask, &name, body);
         }
-        let old = self.store.get(&ask.place(&name)).ok_or_else(|| ask.not_found(&name))?;
+        let old = self.seen(ask, &name)?;
         let patched = patch::patched(&present(&old, &ask.served), &body, form)?;
         let object = Object::from_value(patched).ok_or_else(|| Problem::bad_request("the patched value is no object"))?;
         same_name(&object, &name)?;
@@ -149,6 +152,7 @@ impl State {
             take(&mut object, old, "status");
         }
         keep_identity(&mut object, old);
+        marks::withhold(ask, &mut object, Some(old))?;
         admit(ask, &mut object, Some(old))?;
         let reset: &[&str] = if ask.served.status && !ask.is_status() { &["status"] } else { &[] };
         managers::updated(old, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
@@ -159,6 +163,7 @@ impl State {
     fn put(&mut self, ask: &Ask<'_>, name: &str, mut object: Object, precondition: &Precondition) -> Result<Reply, Problem> {
         let place = ask.place(name);
         let old = self.store.get(&place);
+        marks::put(ask, &mut object);
         self.allocate(ask, &mut object, old.as_deref());
         self.convert(ask, &mut object);
         let part = match (ask.target.subresource.as_deref(), ask.served.status) {
@@ -202,7 +207,9 @@ impl State {
         if let Some(namespace) = &ask.target.namespace {
             same_namespace(&config, namespace)?;
         }
+        marks::withhold(ask, &mut config, None)?;
         match self.store.get(&ask.place(name)) {
+            Some(old) if !ask.sees(&old) => Err(refused(ask, name, &Refusal::Exists)),
             Some(old) => self.apply_to(ask, &old, config),
             None if ask.target.subresource.is_some() => Err(ask.not_found(name)),
             None => self.apply_new(ask, config),
@@ -249,7 +256,7 @@ impl State {
             return;
         }
         object.0.insert("apiVersion".to_owned(), json!(served.stored_version()));
-        if let Some(stored) = self.registry.find(&ask.cluster, &served.group, &served.storage, &served.plural) {
+        if let Some(stored) = self.registry.find(&ask.way.reach, &served.group, &served.storage, &served.plural) {
             prune_object(object, &stored.schema);
             apply_object_defaults(object, &stored.schema);
         }

@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use plinth_api::Object;
+use plinth_api::{ClusterKey, Object};
 use thiserror::Error;
 
 use super::{Place, Resource, Store};
-use crate::embedded::filter::Filter;
+use crate::embedded::filter::{Filter, Reach};
 
 /// One change, as it was stored.
 #[derive(Clone, Debug)]
@@ -115,7 +115,8 @@ impl Store {
 
     /// What a watch from `version` has to say until now.
     pub fn events(&self, resource: &Resource, filter: &Filter, version: u64) -> Result<Vec<Event>, Expired> {
-        if let Some(oldest) = self.expired.get(resource).copied().filter(|oldest| version < *oldest) {
+        let here = self.expired.iter().filter(|((expired, cluster), _)| expired == resource && filter.reach.covers(cluster));
+        if let Some(oldest) = here.map(|(_, oldest)| *oldest).max().filter(|oldest| version < *oldest) {
             return Err(Expired { asked: version, oldest });
         }
         let records = self.history.after(version)?.filter(|record| record.place.resource == *resource);
@@ -141,13 +142,13 @@ impl Store {
         filter: &Filter,
         version: u64,
     ) -> Result<BTreeMap<&'a Place, &'a Arc<Object>>, Expired> {
-        let first = Place {
-            resource: resource.clone(),
-            cluster: plinth_api::ClusterKey(String::new()),
-            namespace: None,
-            name: String::new(),
+        let (cluster, namespace) = match &filter.reach {
+            Reach::One(cluster) => (cluster.clone(), filter.namespace.clone()),
+            Reach::Logical => (ClusterKey(String::new()), None),
         };
-        let all = self.rows.range(first..).take_while(|(place, _)| place.resource == *resource);
+        let first = Place { resource: resource.clone(), cluster, namespace, name: String::new() };
+        let is_beyond = |place: &Place| place.resource != *resource || filter.is_behind(place);
+        let all = self.rows.range(first..).take_while(|(place, _)| !is_beyond(place));
         let mut rows: BTreeMap<&Place, &Arc<Object>> = all.filter(|(place, _)| filter.covers(place)).collect();
         for record in self.history.after(version)?.rev().filter(|record| record.place.resource == *resource) {
             match &record.before {

@@ -132,7 +132,7 @@ fn the_pages_of_one_list_agree_whatever_happens_in_between() {
     let names: Vec<&str> = second.items.iter().map(|(place, _)| place.name.as_str()).collect();
     assert_eq!((names, second.rest), (vec!["c", "d"], None));
     assert_eq!(second.items[1].1.spec(), &json!({}), "as of the first page");
-    let elsewhere = Filter { cluster: Some(ClusterKey("other".into())), ..Filter::default() };
+    let elsewhere = Filter::of(&ClusterKey("other".into()));
     assert!(store.page(&resource(), &elsewhere, None, 9).unwrap().items.is_empty());
 }
 
