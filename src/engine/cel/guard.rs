@@ -2,6 +2,9 @@
 //!
 //! The parser builds left-nested trees for chains such as `1+1+…` and `a[0][0]…`, and everything that walks them recurses: a few
 //! thousand links overflow the stack, which ends the process. Brackets are bounded by the parser itself; chains are counted here.
+//! To the parser, which goes on after errors, what follows a text that does not end is code, and so it is here.
+
+use super::literal::{is_word, literal};
 
 /// Longest expression in bytes, texts in it included: a template with a long text is one expression, and no object is longer.
 pub const MAX_LENGTH: usize = 1_500_000;
@@ -26,8 +29,10 @@ pub(super) fn height(source: &str) -> Result<usize, (String, usize)> {
         let start = at;
         let literal = literal(bytes, at);
         at = literal.as_ref().map_or_else(|| height.step(bytes, start), |literal| literal.end);
-        // To the parser a text that does not end is code.
-        code += if literal.is_some_and(|literal| literal.closed) { 1 } else { at - start };
+        if literal.as_ref().is_some_and(|literal| !literal.closed) || glued(bytes, start, at) {
+            return wreck(&bytes[start..], tallest + height.outer.len() + height.here.chain, code).map_err(|why| (why, start));
+        }
+        code += if literal.is_some() { 1 } else { at - start };
         if code > MAX_CODE {
             return Err((format!("expression of more than {MAX_CODE} bytes without its texts, split it"), at.min(bytes.len())));
         }
@@ -37,6 +42,25 @@ pub(super) fn height(source: &str) -> Result<usize, (String, usize)> {
         }
     }
     Ok(tallest)
+}
+
+/// How tall the tree is at most when nobody knows any more where texts begin and end: everything left is taken for code, each mark
+/// for a link of one chain. The parser reads short ones, because its words are better.
+fn wreck(rest: &[u8], so_far: usize, code: usize) -> Result<usize, String> {
+    let marks = rest.iter().filter(|byte| byte.is_ascii_punctuation() && **byte != b'_').count();
+    let height = so_far + marks + rest.windows(2).filter(|pair| pair == b"in").count();
+    if height > MAX_CHAIN || code + rest.len() > MAX_CODE {
+        return Err(
+            "Syntax error: token recognition error: a text that does not end, has an unknown escape, or follows a name".into()
+        );
+    }
+    Ok(height)
+}
+
+/// Whether a quote stands right after a name or number, which no expression has: only the lexer knows whether such a text is raw.
+fn glued(bytes: &[u8], start: usize, end: usize) -> bool {
+    let quote = matches!(bytes.get(end), Some(b'"' | b'\''));
+    quote && is_word(bytes[start]) && &bytes[start..end] != b"in"
 }
 
 /// Height of the tree that the parser will build, one [`Level`] for each open bracket.
@@ -73,59 +97,18 @@ impl Height {
                 self.here.chain += 1;
                 return at + 1 + usize::from(doubled);
             }
-            first if first.is_ascii_alphabetic() || first == b'_' => return self.word(bytes, at),
+            first if is_word(first) => return self.word(bytes, at),
             _ => {}
         }
         at + 1
     }
 
-    /// Takes a word; `in` is an operator.
+    /// Takes a word or number; `in` is an operator.
     fn word(&mut self, bytes: &[u8], at: usize) -> usize {
-        let length = bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        let length = bytes[at..].iter().take_while(|byte| is_word(**byte)).count();
         self.here.chain += usize::from(&bytes[at..at + length] == b"in");
         at + length
     }
-}
-
-/// A comment or text; brackets and operators in it do not count.
-pub(super) struct Literal {
-    /// Offset after it.
-    pub(super) end: usize,
-    /// Whether it ends as it must.
-    pub(super) closed: bool,
-}
-
-/// The comment or text that starts at `at`.
-pub(super) fn literal(bytes: &[u8], at: usize) -> Option<Literal> {
-    if bytes[at..].starts_with(b"//") {
-        let end = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |line| at + line);
-        return Some(Literal { end, closed: true });
-    }
-    let prefix = bytes[at..].iter().take(2).take_while(|byte| b"rRbB".contains(byte)).count();
-    let mid_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
-    let open = at + if mid_word { 0 } else { prefix };
-    let quote = *bytes.get(open)?;
-    if quote != b'"' && quote != b'\'' {
-        return None;
-    }
-    let raw = bytes[at..open].iter().any(|byte| b"rR".contains(byte));
-    let triple = bytes[open..].starts_with(&[quote; 3]);
-    Some(closing(bytes, open + if triple { 3 } else { 1 }, quote, triple, raw))
-}
-
-fn closing(bytes: &[u8], mut at: usize, quote: u8, triple: bool, raw: bool) -> Literal {
-    while at < bytes.len() {
-        if bytes[at] == b'\\' && !raw {
-            at += 2;
-        } else if triple && bytes[at..].starts_with(&[quote; 3]) {
-            return Literal { end: at + 3, closed: true };
-        } else if !triple && (bytes[at] == quote || bytes[at] == b'\n') {
-            return Literal { end: at + 1, closed: bytes[at] == quote };
-        } else {
-            at += 1;
-        }
-    }
-    Literal { end: bytes.len(), closed: false }
 }
 
 #[cfg(test)]
@@ -146,14 +129,38 @@ mod tests {
 
     #[test]
     fn text_in_literals_does_not_count() {
-        for quoted in ["'{}'", "\"{}\"", "'''{}'''", "r'{}'", "\"\"\"{}\"\"\"", "b'{}'", "rb'{}'"] {
+        for quoted in ["'{}'", "\"{}\"", "'''{}'''", "r'{}'", "\"\"\"{}\"\"\"", "b'{}'", "br'{}'"] {
             assert!(height(&quoted.replace("{}", &"+(".repeat(1500))).is_ok(), "{quoted}");
         }
         assert!(height(&format!("1 // {}", "+".repeat(1500))).is_ok());
         assert!(height(&format!("'\\'' {}", "+1".repeat(1500))).is_err());
         assert!(height(&"a".repeat(MAX_CODE + 1)).is_err());
         assert!(height(&format!("'{}'", "a".repeat(MAX_CODE + 1))).is_ok());
-        assert!(height(&format!("'{}", "a".repeat(MAX_CODE + 1))).is_err(), "a text that does not end is none");
         assert!(height(&format!("'{}'", "a".repeat(MAX_LENGTH))).is_err());
+    }
+
+    #[test]
+    fn a_chain_behind_what_is_no_text_is_not_missed() {
+        let chain = ".a".repeat(20_000);
+        assert!(height("'a").is_ok() && height(r"'\q' + 1").is_ok(), "the parser says what is wrong");
+        let openings = [
+            "'",
+            "'\r",
+            "'\n",
+            r"'\q",
+            "r'\r",
+            "\"\"\"",
+            "'''",
+            r"'''\q'''",
+            "`a//b`",
+            r"rb'\' + '",
+            r"0xar'\' + '",
+            r"1r'\' + '",
+            r"xr'\' + '",
+        ];
+        for before in openings {
+            assert!(height(&format!("{before}{chain}")).is_err(), "{before}");
+        }
+        assert!(height("1 in'ab'.c").is_ok());
     }
 }

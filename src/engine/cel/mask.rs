@@ -12,7 +12,7 @@ use cel::{
     },
 };
 
-use super::guard::literal;
+use super::literal::literal;
 
 /// Stands for a letter beyond ASCII.
 const MASK: char = '\u{1}';

@@ -18,6 +18,7 @@ mod expression;
 mod guard;
 #[expect(clippy::needless_pass_by_value, reason = "the interpreter hands arguments over by value")]
 mod library;
+mod literal;
 mod locate;
 mod lower;
 mod macros;

@@ -8,7 +8,6 @@ mod conformance;
 mod corpus;
 mod evaluation;
 mod graphs;
-mod speed;
 mod vectors;
 
 /// Whether two values are the same; numbers by size, since recorded results went through floats.
