@@ -189,6 +189,7 @@ pub struct SelectionArgs {
 
 /// Arguments of `up`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("source", |source| source.required(false).required_unless_present("plan").default_value("").hide_default_value(true)))]
 pub struct Up {
     /// The channel.
     #[command(flatten)]
@@ -199,6 +200,9 @@ pub struct Up {
     /// Apply without a question and without the terminal UI
     #[arg(long)]
     pub apply: bool,
+    /// Carry out exactly the plan that `plan -f` saved, with the same flags, or nothing; SOURCE may be left out
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
     /// How long to wait for Ready, 0s for as long as it takes
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub timeout: Duration,
@@ -244,6 +248,9 @@ pub struct Plan {
     /// For people or machines
     #[arg(short, long, value_enum, default_value_t = Output::Human)]
     pub output: Output,
+    /// Also save the plan into this file, for `up --plan`
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Exit with 2 where something would change
     #[arg(long)]
     pub detailed_exitcode: bool,

@@ -13,6 +13,7 @@ mod load;
 mod out;
 mod present;
 mod sample;
+mod saved;
 mod screen;
 mod table;
 mod tree;

@@ -137,3 +137,22 @@ async fn what_was_not_verified_is_said() {
     let status = plinth(&["status", "--kubeconfig", &kubeconfig]).await.with_code(0);
     assert!(!status.stdout.contains("unverified"), "{}", status.stdout);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_saved_plan_is_carried_out_exactly_or_not_at_all() {
+    let distribution = Distribution::sample();
+    let world = World::start(&distribution).await;
+    let (kubeconfig, source) = (world.kubeconfig(), distribution.source());
+    let file = distribution.file("saved.json").display().to_string();
+    plinth(&["plan", &source, "-f", &file, "--kubeconfig", &kubeconfig]).await.with_code(0);
+
+    let other = distribution.file("values.yaml");
+    std::fs::write(&other, "ocmRepoName: another\n").unwrap();
+    let other = other.display().to_string();
+    let stale = plinth(&["up", "--apply", "--plan", &file, "--values", &other, "--kubeconfig", &kubeconfig]).await.with_code(4);
+    assert!(stale.stderr.contains("the plan is stale"), "{}", stale.stderr);
+    assert!(world.writes().is_empty(), "{:?}", world.writes());
+
+    plinth(&["up", "--apply", "--plan", &file, "--kubeconfig", &kubeconfig]).await.with_code(0);
+    plinth(&["up", "--apply", "--kubeconfig", &kubeconfig]).await.with_code(64);
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plinth_bootstrap::{Request, runner};
+use plinth_bootstrap::runner;
 use plinth_run::{
     Action, Change, Event, EventKind, Outcome, Plan as Planned, Sink,
     memory::VecJournal,
@@ -15,6 +15,7 @@ use crate::{
     args::{Global, Output, Plan},
     exit::Failure,
     out::Out,
+    saved,
     wire::{self, Session, before_the_run, connect, interrupted, listen},
 };
 
@@ -29,13 +30,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     let delivery = loaded.delivery(&args.source);
     let journal = Arc::new(VecJournal::default());
     let session = Session::open(host, journal, vec![talk], &loaded.settings.platform, delivery, signals)?;
-    let request = Request {
-        content: &loaded.content,
-        distribution: &loaded.distribution,
-        settings: &loaded.settings,
-        saved: None,
-        resumed: None,
-    };
+    let request = loaded.request(None);
     let mut made = None;
     let planning = async {
         let (outcome, planned) = runner::plan(&request, &session.ports, args.detailed_exitcode).await;
@@ -44,6 +39,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     };
     let outcome = interrupted(&session, CancellationToken::new(), planning).await;
     if let Some(plan) = made {
+        args.file.iter().try_for_each(|file| saved::write(&plan, file))?;
         match args.output {
             Output::Human => human(&plan).iter().for_each(|line| out.data(line)),
             Output::Json => out.data(&serde_json::to_string_pretty(&plan).expect("a plan is made of strings, numbers and lists")),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use plinth_api::Scenario;
 use plinth_bootstrap::{
-    Request,
     ports::Always,
     rehearsal::{self, Trouble, Unready, Verdict},
 };
@@ -51,13 +50,7 @@ pub(crate) async fn run(args: &Rehearse, out: Out) -> Result<Outcome, Failure> {
 }
 
 async fn rehearse(loaded: &Loaded, session: &Session, plane: &Plane) -> Result<(Outcome, Option<Verdict>), Failure> {
-    let request = Request {
-        content: &loaded.content,
-        distribution: &loaded.distribution,
-        settings: &loaded.settings,
-        saved: None,
-        resumed: None,
-    };
+    let request = loaded.request(None);
     let room = Room { plane, ports: &session.ports };
     let mut found = None;
     let rehearsing = async {

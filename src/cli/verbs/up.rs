@@ -12,7 +12,7 @@ use std::{
 use jiff::Timestamp;
 use plinth_api::{Object, ObjectKey};
 use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner, wanted};
-use plinth_run::{Event, History, Outcome, Sink};
+use plinth_run::{Event, History, Outcome, Plan, RunId, Sink};
 use plinth_tui::{Effect, Message, Model, app};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use crate::{
     load,
     out::Out,
     present::Teller,
-    screen,
+    saved, screen,
     wire::{self, Ask, Fetcher, Host, Session, before_the_run, connect, interrupted, listen},
 };
 
@@ -37,9 +37,22 @@ pub(crate) struct Loaded {
     authority: Option<String>,
     /// The text of the distribution's scenario.
     pub(crate) scenario: Option<String>,
+    /// The plan that is to be carried out exactly.
+    saved: Option<Plan>,
 }
 
 impl Loaded {
+    /// A run for it, where an earlier one ended.
+    pub(super) fn request(&self, resumed: Option<RunId>) -> Request<'_> {
+        Request {
+            content: &self.content,
+            distribution: &self.distribution,
+            settings: &self.settings,
+            saved: self.saved.as_ref(),
+            resumed,
+        }
+    }
+
     /// What the loop needs of the channel.
     pub(crate) fn delivery(&self, source: &SourceArgs) -> wire::Delivery {
         let mut repositories = load::options(source);
@@ -76,7 +89,7 @@ pub(crate) async fn load_with(
     };
     let scenario = channel.scenarios.iter().find(is_its).map(|scenario| scenario.text.clone());
     let authority = channel.platform.and_then(|platform| platform.source.ca);
-    Ok(Loaded { content, distribution, settings, authority, scenario })
+    Ok(Loaded { content, distribution, settings, authority, scenario, saved: None })
 }
 
 /// Runs `plinth up`.
@@ -87,13 +100,16 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
             return Err(Failure::new(Outcome::Usage, "-o and --quiet are for runs without a terminal view").hint("add --apply"));
         }
     }
+    let saved = args.plan.as_deref().map(saved::read).transpose()?;
+    let source = source(args, saved.as_ref());
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
-    let keys = before_the_run(&signals, wire::keys(&host, &args.source.source)).await?;
-    let mut loaded = before_the_run(&signals, load_with(&args.source, &args.selection, keys, out)).await?;
+    let keys = before_the_run(&signals, wire::keys(&host, &source.source)).await?;
+    let mut loaded = before_the_run(&signals, load_with(&source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
+    loaded.saved = saved;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
-    let (platform, delivery) = (&loaded.settings.platform, loaded.delivery(&args.source));
+    let (platform, delivery) = (&loaded.settings.platform, loaded.delivery(&source));
     if args.apply {
         Config::load(global).tell(out);
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
@@ -106,6 +122,12 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     let (view, sink) = View::new(global, &host, &loaded, past);
     let session = Session::open(host, journal, vec![sink], platform, delivery, signals)?;
     view.review(&loaded, &session, None, out).await
+}
+
+/// SOURCE, or the one that the saved plan was made from.
+fn source(args: &Up, saved: Option<&Plan>) -> SourceArgs {
+    let of_plan = saved.filter(|_| args.source.source.is_empty()).map(|plan| plan.source.clone());
+    SourceArgs { source: of_plan.unwrap_or_else(|| args.source.source.clone()), access: args.source.access.clone() }
 }
 
 /// The terminal's side of a run: what it is told, what it asks with, and what it shows.
@@ -147,13 +169,7 @@ fn wanted(loaded: &Loaded) -> BTreeMap<ObjectKey, Object> {
 
 /// Plans, asks, and brings up.
 pub(super) async fn bring_up(loaded: &Loaded, session: &Session, approver: &dyn Approver, stop: CancellationToken) -> Outcome {
-    let request = Request {
-        content: &loaded.content,
-        distribution: &loaded.distribution,
-        settings: &loaded.settings,
-        saved: None,
-        resumed: session.resumed.clone(),
-    };
+    let request = loaded.request(session.resumed.clone());
     let outcome = interrupted(session, stop, runner::up(&request, &session.ports, approver)).await;
     session.ports.control.stop().await;
     outcome
