@@ -4,6 +4,7 @@
 
 mod bundle;
 mod cache;
+mod documents;
 mod list;
 mod prove;
 

@@ -9,6 +9,7 @@ pub mod api_server;
 pub mod audit;
 pub mod certificates;
 pub mod ctf;
+pub mod json_schema;
 pub mod process;
 pub mod programs;
 pub mod proxy;

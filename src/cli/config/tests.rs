@@ -49,3 +49,16 @@ fn the_file_is_where_the_user_keeps_such_files() {
     assert_eq!(file(set(&[("PLINTH_CONFIG", "/p.yaml"), ("HOME", "/h")])), Some(PathBuf::from("/p.yaml")));
     assert_eq!(file(set(&[])), None);
 }
+
+#[test]
+fn the_schema_names_every_setting() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/config.v1alpha1.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let named: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut keys = KEYS.to_vec();
+    keys.sort_unstable();
+    assert_eq!(named, keys);
+    for (key, word) in [("color", "always"), ("theme", "light")] {
+        assert!(schema["properties"][key]["enum"].as_array().unwrap().contains(&Value::from(word)), "{key}");
+    }
+}

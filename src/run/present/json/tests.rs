@@ -1,5 +1,8 @@
 //! What is printed is what `docs/schema/event.v1.json` says.
 
+#[path = "../../../../tests/support/json_schema.rs"]
+mod json_schema;
+
 use std::{fs, path::Path};
 
 use jiff::Timestamp;
@@ -7,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::line;
 use crate::event::Event;
+use json_schema::check;
 
 /// One event of every kind, with every optional part, as JSON. That they decode shows that the schema's reader and ours agree.
 fn specimens() -> Vec<Value> {
@@ -53,40 +57,6 @@ fn specimens() -> Vec<Value> {
         kind.as_object_mut().unwrap().extend(head.as_object().unwrap().clone());
     }
     kinds
-}
-
-/// As much of JSON Schema as the schema uses; a property that it does not know is an error here, so that nothing is undocumented.
-fn check(schema: &Value, root: &Value, value: &Value, place: &str) -> Result<(), String> {
-    let wrong = |what: &str| Err(format!("{place}: {what}: {value}"));
-    if let Some(path) = schema["$ref"].as_str() {
-        return check(root.pointer(path.trim_start_matches('#')).ok_or("no such definition")?, root, value, place);
-    }
-    if let Some(constant) = schema.get("const") {
-        return if constant == value { Ok(()) } else { wrong("another constant") };
-    }
-    if let Some(words) = schema["enum"].as_array() {
-        return if words.contains(value) { Ok(()) } else { wrong("not one of the words") };
-    }
-    match schema["type"].as_str() {
-        Some("string") if value.is_string() => Ok(()),
-        Some("integer") if value.is_i64() || value.is_u64() => Ok(()),
-        Some("array") => {
-            let items = value.as_array().ok_or(format!("{place}: no list"))?;
-            items.iter().try_for_each(|item| check(&schema["items"], root, item, &format!("{place}[]")))
-        }
-        Some("object") => {
-            let fields = value.as_object().ok_or(format!("{place}: no object"))?;
-            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            if let Some(missing) = required.into_iter().find(|name| !fields.contains_key(*name)) {
-                return wrong(&format!("lacks {missing}"));
-            }
-            fields.iter().try_for_each(|(name, field)| {
-                let known = schema["properties"].get(name).ok_or(format!("{place}.{name} is not in the schema"))?;
-                check(known, root, field, &format!("{place}.{name}"))
-            })
-        }
-        _ => wrong("another type"),
-    }
 }
 
 fn schema() -> Value {
