@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::jcs::{copy, copy_identity, defaulted, insert_digest, is_without_content, items, provider_object};
+use super::jcs::{always, copy, copy_identity, copy_time, defaulted, insert_digest, is_without_content, items, provider_object};
 use crate::descriptor::{Descriptor, Schema, is_signing};
 
 /// The covered fields in the shape of the descriptor's own schema.
@@ -16,7 +16,8 @@ pub(super) fn form(descriptor: &Descriptor) -> Value {
 fn v2(document: &Value) -> Value {
     let component = &document["component"];
     let mut out = Map::new();
-    copy(&mut out, component, &["name", "version", "creationTime"]);
+    copy(&mut out, component, &["name", "version"]);
+    copy_time(&mut out, component);
     let provider = match &component["provider"] {
         Value::String(text) if !text.trim_start().starts_with('{') => Value::from(text.as_str()),
         other => provider(other),
@@ -34,7 +35,8 @@ fn v2(document: &Value) -> Value {
 fn v3alpha1(document: &Value) -> Value {
     let (metadata, spec) = (&document["metadata"], &document["spec"]);
     let mut meta = Map::new();
-    copy(&mut meta, metadata, &["name", "version", "creationTime"]);
+    copy(&mut meta, metadata, &["name", "version"]);
+    copy_time(&mut meta, metadata);
     meta.insert("provider".to_owned(), provider(&metadata["provider"]));
     labels(&mut meta, metadata);
     let mut resources = items(&spec["resources"]).to_vec();
@@ -62,7 +64,8 @@ fn provider(provider: &Value) -> Value {
 }
 
 fn resource(resource: &Value) -> Map<String, Value> {
-    let mut out = element(resource, &["name", "version", "type", "relation"]);
+    let mut out = element(resource, &["name", "version", "type"]);
+    copy(&mut out, resource, &["relation"]);
     if !is_without_content(resource) {
         insert_digest(&mut out, resource);
     }
@@ -81,7 +84,7 @@ fn reference(reference: &Value) -> Map<String, Value> {
 
 fn element(element: &Value, keys: &[&str]) -> Map<String, Value> {
     let mut out = Map::new();
-    copy(&mut out, element, keys);
+    always(&mut out, element, keys);
     copy_identity(&mut out, element);
     labels(&mut out, element);
     out
@@ -98,7 +101,7 @@ fn labels(out: &mut Map<String, Value>, holder: &Value) {
         let mut kept = Map::new();
         copy(&mut kept, label, &["name", "version"]);
         kept.insert("signing".to_owned(), label["signing"].clone());
-        kept.insert("value".to_owned(), label.get("value").cloned().unwrap_or_default());
+        kept.extend(label.get("value").cloned().map(|value| ("value".to_owned(), value)));
         Value::Object(kept)
     };
     let labels: Vec<Value> =

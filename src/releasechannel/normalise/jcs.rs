@@ -19,7 +19,12 @@ pub(super) fn form(descriptor: &Descriptor, algorithm: Normalisation) -> Value {
         defaulted(&mut resources);
     }
     let mut component = Map::new();
-    copy(&mut component, meta, &["name", "version", "creationTime"]);
+    copy(&mut component, meta, &["name", "version"]);
+    if algorithm == Normalisation::V4Alpha1 {
+        copy(&mut component, meta, &["creationTime"]);
+    } else {
+        copy_time(&mut component, meta);
+    }
     component.insert("provider".to_owned(), rules.provider(meta.get("provider").unwrap_or(null)));
     rules.labels(&mut component, meta);
     component.insert("resources".to_owned(), resources.iter().map(|resource| rules.resource(resource)).collect());
@@ -50,7 +55,12 @@ impl Rules {
 
     fn resource(&self, resource: &Value) -> Value {
         let mut out = self.element(resource);
-        copy(&mut out, resource, &["type", "relation"]);
+        always(&mut out, resource, &["type"]);
+        if self.is_v4() {
+            always(&mut out, resource, &["relation"]);
+        } else {
+            copy(&mut out, resource, &["relation"]);
+        }
         if !is_without_content(resource) {
             insert_digest(&mut out, resource);
         }
@@ -59,14 +69,14 @@ impl Rules {
 
     fn source(&self, source: &Value) -> Value {
         let mut out = self.element(source);
-        copy(&mut out, source, &["type"]);
+        always(&mut out, source, &["type"]);
         Value::Object(out)
     }
 
     /// Everything of a reference is covered. The newer tool writes an empty digest where there is none.
     fn reference(&self, reference: &Value) -> Value {
         let mut out = Map::new();
-        copy(&mut out, reference, &["name", "version", "componentName"]);
+        always(&mut out, reference, &["name", "version", "componentName"]);
         copy_identity(&mut out, reference);
         insert_digest(&mut out, reference);
         if self.is_v4() && !out.contains_key("digest") {
@@ -81,7 +91,7 @@ impl Rules {
 
     fn element(&self, element: &Value) -> Map<String, Value> {
         let mut out = Map::new();
-        copy(&mut out, element, &["name", "version"]);
+        always(&mut out, element, &["name", "version"]);
         copy_identity(&mut out, element);
         self.labels(&mut out, element);
         out
@@ -114,9 +124,9 @@ impl Rules {
         Value::Object(out)
     }
 
-    /// The newer tool drops members that are `null`, the value itself included.
+    /// A value that is not there is left out. The newer tool drops members that are `null` too, the value itself included.
     fn label_value(&self, out: &mut Map<String, Value>, label: &Value) {
-        let value = label.get("value").cloned().unwrap_or_default();
+        let Some(value) = label.get("value").cloned() else { return };
         let value = if self.is_v4() { without_nulls(value) } else { value };
         if !(self.is_v4() && value.is_null()) {
             out.insert("value".to_owned(), value);
@@ -153,10 +163,10 @@ pub(super) fn defaulted(resources: &mut [Value]) {
     }
 }
 
-/// Access `none`: nothing to hash.
+/// Access `none`, spelled exactly so: nothing to hash.
 pub(super) fn is_without_content(resource: &Value) -> bool {
     let kind = resource.get("access").and_then(|access| access.get("type")).and_then(Value::as_str).unwrap_or_default();
-    matches!(kind.split('/').next(), Some("none" | "None"))
+    matches!(kind, "none" | "None")
 }
 
 pub(super) fn items(list: &Value) -> &[Value] {
@@ -168,6 +178,25 @@ pub(super) fn copy(out: &mut Map<String, Value>, from: &Value, keys: &[&str]) {
         if let Some(value) = from.get(*key).filter(|value| !is_empty(value)) {
             out.insert((*key).to_owned(), value.clone());
         }
+    }
+}
+
+/// Texts that the tools write even where they are empty.
+pub(super) fn always(out: &mut Map<String, Value>, from: &Value, keys: &[&str]) {
+    for key in keys {
+        let value = from.get(*key).filter(|value| !value.is_null()).cloned();
+        out.insert((*key).to_owned(), value.unwrap_or_else(|| "".into()));
+    }
+}
+
+/// The older tool reads times and writes them anew: in UTC, without parts of a second.
+pub(super) fn copy_time(out: &mut Map<String, Value>, from: &Value) {
+    copy(out, from, &["creationTime"]);
+    let Some(time) = out.get("creationTime").and_then(Value::as_str).and_then(|text| text.parse::<jiff::Timestamp>().ok()) else {
+        return;
+    };
+    if let Ok(time) = time.round(jiff::Unit::Second) {
+        out.insert("creationTime".to_owned(), time.to_string().into());
     }
 }
 

@@ -115,3 +115,57 @@ fn names_are_known_long_and_short() {
     assert_eq!("v3".parse(), Ok(Normalisation::V3));
     assert!("jsonNormalisation/v5".parse::<Normalisation>().is_err());
 }
+
+fn forms(component: &Value) -> [String; 4] {
+    let mut document = serde_json::json!({"meta": {"schemaVersion": "v2"}, "component": {"name": "acme.example/x", "version": "1.0.0", "provider": "acme"}});
+    document["component"].as_object_mut().unwrap().extend(component.as_object().unwrap().clone());
+    let descriptor = Descriptor::from_value(document).unwrap();
+    Normalisation::ALL.map(|algorithm| String::from_utf8(normalise(&descriptor, algorithm)).unwrap())
+}
+
+/// As the models of both tools write what is not there: some texts always, some never.
+#[test]
+fn what_is_not_there_is_empty_or_left_out() {
+    let bare = serde_json::json!({"resources": [{"name": "bare", "type": "t", "access": {"type": "none/v1"},
+        "digest": {"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "n", "value": "v"}, "labels": [{"name": "flag", "signing": true}]}],
+        "sources": [{"name": "src"}]});
+    let [v1, v2, v3, v4] = forms(&bare);
+    for form in [&v2, &v3] {
+        assert!(form.contains(r#"{"digest":{"hashAlgorithm":"SHA-256","normalisationAlgorithm":"n","value":"v"},"labels":[{"name":"flag","signing":true}],"name":"bare","type":"t","version":""}"#), "{form}");
+        assert!(form.contains(r#""sources":[{"name":"src","type":"","version":""}]"#), "{form}");
+    }
+    assert!(v4.contains(r#""name":"bare","relation":"","type":"t","version":""}"#) && v4.contains(r#""digest""#), "{v4}");
+    assert!(v1.contains(r#"{"version":""}"#) && v1.contains(r#"[[{"name":"flag"},{"signing":true}]]"#), "{v1}");
+    assert!(!v1.contains("relation"), "{v1}");
+}
+
+#[test]
+fn the_older_tool_writes_times_anew() {
+    for (written, anew) in [
+        ("2026-11-29T14:05:41Z", "2026-11-29T14:05:41Z"),
+        ("2026-11-29T14:05:41+01:00", "2026-11-29T13:05:41Z"),
+        ("2026-11-29T14:05:41.5Z", "2026-11-29T14:05:42Z"),
+        ("2026-11-29T14:05:41.499999Z", "2026-11-29T14:05:41Z"),
+        ("some day", "some day"),
+    ] {
+        let [v1, v2, v3, v4] = forms(&serde_json::json!({"creationTime": written}));
+        for form in [v1, v2, v3] {
+            assert!(form.contains(&format!(r#""creationTime":"{anew}""#)), "{form}");
+        }
+        assert!(v4.contains(&format!(r#""creationTime":"{written}""#)), "{v4}");
+    }
+}
+
+/// Numbers are doubles, keys go by UTF-16, and text is not made another text: no normalisation of Unicode, no escape but what must be.
+#[test]
+fn labels_hold_whatever_json_holds() {
+    let text = r#"{"z": 123456789012345678901234567890, "\ud83d\ude00": 1, "\ufb33": 2, "e\u0301": "\u00e9",
+        "c": "\u0000\u001f\u007f\b\f/", "n": -0, "big": 18446744073709551616}"#;
+    let value: Value = serde_json::from_str(text).unwrap();
+    let [v1, _, v3, _] = forms(&serde_json::json!({"labels": [{"name": "l", "value": value, "signing": true}]}));
+    let expected = "{\"big\":18446744073709552000,\"c\":\"\\u0000\\u001f\u{7f}\\b\\f/\",\"e\u{301}\":\"\u{e9}\",\"n\":0,\"z\":1.2345678901234568e+29,\"\u{1f600}\":1,\"\u{fb33}\":2}";
+    assert!(v3.contains(expected), "{v3}");
+    // Bytes, not UTF-16, are the order of the oldest form.
+    let (last, first) = (v1.find('\u{1f600}').unwrap(), v1.find('\u{fb33}').unwrap());
+    assert!(first < last, "{v1}");
+}
