@@ -167,15 +167,26 @@ pub enum Verify {
     Off,
 }
 
+/// Which versions of components are wanted.
+#[derive(Clone, Debug, Default, Args)]
+pub struct VersionArgs {
+    /// Version range of a component (repeatable)
+    #[arg(long, value_name = "COMPONENT=RANGE")]
+    pub select: Vec<String>,
+    /// Label that a component reference must have, where references to its component have it at all (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub label: Vec<String>,
+}
+
 /// What of a channel is wanted, and how.
 #[derive(Clone, Debug, Args)]
 pub struct SelectionArgs {
     /// Which distribution, where the channel holds several
     #[arg(long, value_name = "NAME[@RANGE]")]
     pub distribution: Option<String>,
-    /// Version range of a component (repeatable)
-    #[arg(long, value_name = "COMPONENT=RANGE")]
-    pub select: Vec<String>,
+    /// Which versions.
+    #[command(flatten)]
+    pub versions: VersionArgs,
     /// Namespace of the instance and its delivery objects
     #[arg(short, long)]
     pub namespace: Option<String>,

@@ -19,7 +19,7 @@ use plinth_run::Outcome;
 use serde_json::{Map, Value};
 
 use crate::{
-    args::{AccessArgs, SelectionArgs, SourceArgs, Verify},
+    args::{AccessArgs, SelectionArgs, SourceArgs, Verify, VersionArgs},
     exit::Failure,
     out::Out,
 };
@@ -134,19 +134,22 @@ pub(crate) async fn images(args: &SourceArgs, channel: &Channel) -> Result<Local
 /// What was chosen where a channel leaves a choice.
 pub(crate) fn selection(args: &SelectionArgs) -> Result<Selection, Failure> {
     let distribution = args.distribution.as_deref().map(Choice::parse).map(|choice| (choice.name, choice.range));
-    Ok(Selection { distribution, select: ranges(&args.select)? })
+    Ok(Selection { distribution, ..versions(&args.versions)? })
 }
 
-/// Reads `COMPONENT=RANGE` pairs.
-pub(crate) fn ranges(pairs: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+/// Which versions, whatever the distribution.
+pub(crate) fn versions(args: &VersionArgs) -> Result<Selection, Failure> {
+    let select = pairs(&args.select, "--select", "COMPONENT=RANGE")?;
+    Ok(Selection { select, labels: pairs(&args.label, "--label", "NAME=VALUE")?, ..Selection::default() })
+}
+
+fn pairs(texts: &[String], flag: &str, form: &str) -> Result<BTreeMap<String, String>, Failure> {
     let pair = |text: &String| {
-        let (component, range) = text.split_once('=').filter(|(component, range)| !component.is_empty() && !range.is_empty())?;
-        Some((component.to_owned(), range.to_owned()))
+        let (name, value) = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty())?;
+        Some((name.to_owned(), value.to_owned()))
     };
-    pairs
-        .iter()
-        .map(|text| pair(text).ok_or_else(|| Failure::new(Outcome::Usage, format!("--select {text}: write COMPONENT=RANGE"))))
-        .collect()
+    let wrong = |text: &String| Failure::new(Outcome::Usage, format!("{flag} {text}: write {form}"));
+    texts.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
 }
 
 /// The settings that flags and a Platform file give; flags win.
@@ -231,7 +234,7 @@ mod tests {
 
     async fn load(select: &str) -> Result<Channel, Failure> {
         let args = SourceArgs { source: SAMPLE.into(), access: AccessArgs::default() };
-        let selection = Selection { select: ranges(&[select.to_owned()]).unwrap(), ..Selection::default() };
+        let selection = versions(&VersionArgs { select: vec![select.to_owned()], ..VersionArgs::default() }).unwrap();
         channel(&args, &selection).await
     }
 

@@ -12,8 +12,8 @@ use crate::digest::Digest;
 use crate::error::{ErrorKind, RepositoryError, ResolveError};
 use crate::options::Limits;
 use crate::repository::{ComponentRepository, ComponentVersion};
+use crate::selection::{self, Selection};
 use crate::source::RepositoryRef;
-use crate::versions;
 
 /// All component versions that a root leads to.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl Fallbacks {
 
 /// What a walk needs to know.
 pub(crate) struct Walk<'a> {
-    pub(crate) select: &'a BTreeMap<String, String>,
+    pub(crate) selection: &'a Selection,
     pub(crate) limits: &'a Limits,
     pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) open: Opener<'a>,
@@ -125,6 +125,7 @@ impl Closure {
             check_bounds(seen.len(), &level, walk.limits)?;
         }
         closure.refuse_cycles()?;
+        selection::are_known(closure.nodes.values().map(|node| node.descriptor.as_ref()), walk.selection)?;
         closure.adopt(walk.fallbacks);
         Ok(closure)
     }
@@ -155,7 +156,7 @@ impl Closure {
             };
             match source.descriptor(component).await {
                 Ok(found) => {
-                    let kept = keep(&found.descriptor, walk.select, walk.limits)?;
+                    let kept = selection::keep(&found.descriptor, walk.selection, walk.limits)?;
                     let (descriptor, digest) = (found.descriptor, found.digest);
                     return Ok(Node { descriptor, digest, repository: index, source, path: wanted.path, kept });
                 }
@@ -250,33 +251,4 @@ fn check_bounds(seen: usize, level: &[Wanted], limits: &Limits) -> Result<(), Re
         }
         None => Ok(()),
     }
-}
-
-/// Which references the selection keeps: where one is given for a component, only the highest version that it allows.
-fn keep(descriptor: &Descriptor, select: &BTreeMap<String, String>, limits: &Limits) -> Result<Vec<usize>, ResolveError> {
-    if descriptor.references.len() > limits.references {
-        let what = format!("the number of references of {}:{}", descriptor.name, descriptor.version);
-        return Err(ResolveError::Limit { what, limit: limits.references });
-    }
-    let mut chosen = BTreeMap::new();
-    for (component, wanted) in select {
-        let there = || {
-            descriptor
-                .references
-                .iter()
-                .filter(|reference| reference.component == *component)
-                .map(|reference| reference.version.as_str())
-        };
-        if there().next().is_none() {
-            continue;
-        }
-        let Some(version) = versions::pick(Some(wanted), there().collect::<Vec<_>>()) else {
-            let there = versions::sorted(there()).iter().map(|version| version.raw().to_owned()).collect();
-            return Err(ResolveError::no_version(component, wanted, there));
-        };
-        chosen.insert(component.as_str(), version);
-    }
-    let is_kept =
-        |reference: &Reference| chosen.get(reference.component.as_str()).is_none_or(|version| *version == reference.version);
-    Ok((0..descriptor.references.len()).filter(|index| is_kept(&descriptor.references[*index])).collect())
 }

@@ -1,6 +1,5 @@
 //! From a SOURCE to a [`Channel`].
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,19 +20,11 @@ use crate::open::{Opened, open};
 use crate::options::{Limits, Options};
 use crate::registry::Registries;
 use crate::repository::{ComponentRepository, ComponentVersion};
+use crate::selection::Selection;
 use crate::signature::KeyRing;
 use crate::source::{RepositoryRef, SourceRef};
 use crate::verify::verify;
 use crate::{text, versions};
-
-/// What was chosen where a channel leaves a choice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Distribution: component name or its last segment, and a version or range.
-    pub distribution: Option<(String, Option<String>)>,
-    /// Version or range by component name. Where a component refers to several versions of it, only the highest allowed stays.
-    pub select: BTreeMap<String, String>,
-}
 
 /// Resolves a source for an installation: everything that [`inspect`] does, and the RGDs, instances and scenarios are read and proven.
 pub async fn resolve(source: &SourceRef, selection: &Selection, options: &Options) -> Result<Channel, ResolveError> {
@@ -57,7 +48,7 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let root = find_root(&opened, &fallbacks, &open).await?;
     let Opened { repositories, platform, .. } = opened;
     let repositories = crate::open::at_mirror(repositories, &registries, options)?;
-    let walk = Walk { select: &selection.select, limits: &options.limits, fallbacks: &fallbacks, open: &open };
+    let walk = Walk { selection: &selection, limits: &options.limits, fallbacks: &fallbacks, open: &open };
     let mut closure = Closure::walk(root.clone(), repositories, &walk).await?;
     crate::nested::fill(&mut closure, &root)?;
     let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
@@ -201,7 +192,7 @@ async fn highest(
             Err(error) => return Err(error.into()),
         };
         if let Some(version) = fits(&versions) {
-            return Ok(ComponentVersion::new(component, version));
+            return Ok(settled(repository.as_ref(), ComponentVersion::new(component, version)).await);
         }
         there.extend(versions);
     }
@@ -212,6 +203,18 @@ async fn highest(
         there.extend(versions);
     }
     Err(ResolveError::no_version(component, wanted.unwrap_or("*"), there))
+}
+
+/// A tag with `.build-` in a prerelease can mean two versions: the descriptor decides (ocm.md 3.1).
+async fn settled(repository: &dyn ComponentRepository, listed: ComponentVersion) -> ComponentVersion {
+    if !versions::is_ambiguous(&listed.version) {
+        return listed;
+    }
+    let literal = ComponentVersion::new(&listed.name, versions::to_tag(&listed.version));
+    match (repository.descriptor(&listed).await, repository.descriptor(&literal).await) {
+        (Err(_), Ok(_)) => literal,
+        _ => listed,
+    }
 }
 
 /// In an archive with one channel: the component that no other refers to. Several versions of it: the highest release.
@@ -226,7 +229,7 @@ async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError
         })?;
         for component in components {
             for version in repository.versions(&component).await? {
-                let at = ComponentVersion::new(&component, version);
+                let at = settled(repository.as_ref(), ComponentVersion::new(&component, version)).await;
                 let found = repository
                     .descriptor(&at)
                     .await

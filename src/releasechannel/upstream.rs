@@ -13,7 +13,8 @@ use crate::channel::Channel;
 use crate::ctf::{Contents, Payload};
 use crate::error::ResolveError;
 use crate::options::Options;
-use crate::resolve::{Selection, inspect};
+use crate::resolve::inspect;
+use crate::selection::Selection;
 use crate::source::SourceRef;
 use crate::testing::{Seen, data, http, offline};
 

@@ -46,7 +46,7 @@ async fn show(args: &ChannelRead, out: Out) -> Result<Outcome, Failure> {
 }
 
 async fn lock(args: &ChannelLock, out: Out) -> Result<Outcome, Failure> {
-    let selection = Selection { select: load::ranges(&args.select)?, ..Selection::default() };
+    let selection = load::versions(&args.versions)?;
     let channel = load::channel(&args.source, &selection).await?;
     load::tell_remarks(&channel, out);
     let text = lock_text(&channel.lock);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::up::{self, Loaded, View};
 use crate::{
-    args::{AccessArgs, Demo, Global, RunOutput, SelectionArgs, SourceArgs},
+    args::{AccessArgs, Demo, Global, RunOutput, SelectionArgs, SourceArgs, VersionArgs},
     exit::Failure,
     out::Out,
     present::Teller,
@@ -63,7 +63,8 @@ pub(crate) async fn run(global: &Global, args: &Demo, out: Out) -> Result<Outcom
 async fn load_sample(folder: &Path, out: Out) -> Result<(Loaded, SourceArgs), Failure> {
     sample::unpack(folder).map_err(|error| broken("unpack the sample", &error))?;
     let source = SourceArgs { source: folder.display().to_string(), access: AccessArgs::default() };
-    let selection = SelectionArgs { distribution: None, select: Vec::new(), namespace: None, values: None, verify: None };
+    let selection =
+        SelectionArgs { distribution: None, versions: VersionArgs::default(), namespace: None, values: None, verify: None };
     let mut loaded = up::load(&source, &selection, out).await?;
     sample::NAME.clone_into(&mut loaded.settings.source);
     Ok((loaded, source))

@@ -15,6 +15,7 @@ use crate::fetch::{Artifact, Fetcher, Settled};
 use crate::options::Options;
 use crate::registry::Registries;
 use crate::repository::{ComponentRepository, ComponentVersion, Pointer, entry_digest};
+use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};
 
 /// What a resolved archive or mirror lacks of a lock, each named; empty where it is complete. All content is read and hashed. An error is
@@ -110,10 +111,7 @@ async fn opened(
 }
 
 /// The source and selection that give a lock again: its repositories, its root, and of each component the one version that it has.
-pub fn of_lock(
-    lock: &ReleaseLock,
-    mut selection: crate::resolve::Selection,
-) -> Result<(SourceRef, crate::resolve::Selection), ResolveError> {
+pub fn of_lock(lock: &ReleaseLock, mut selection: Selection) -> Result<(SourceRef, Selection), ResolveError> {
     let repositories = lock.repositories.iter().map(RepositoryRef::from_value).collect::<Result<Vec<_>, _>>()?;
     for component in &lock.components {
         let is_only = lock.components.iter().filter(|other| other.name == component.name).count() == 1;

@@ -5,7 +5,8 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::options::{Credential, Options, Verify};
 use crate::registry::{Pushed, Registries, push};
-use crate::resolve::{Selection, inspect};
+use crate::resolve::inspect;
+use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};
 use crate::testing::{RealRegistry, data, offline};
 

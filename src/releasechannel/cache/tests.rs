@@ -4,7 +4,8 @@ use std::time::Duration;
 use super::*;
 use crate::ctf::Contents;
 use crate::options::Options;
-use crate::resolve::{Selection, resolve};
+use crate::resolve::resolve;
+use crate::selection::Selection;
 use crate::source::SourceRef;
 use crate::testing::{Stub, data, offline, serving};
 

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::ctf::Format;
 use crate::options::Options;
-use crate::resolve::{Selection, resolve};
+use crate::resolve::resolve;
+use crate::selection::Selection;
 use crate::source::SourceRef;
 
 const CHANNEL: &str = r"

@@ -280,7 +280,8 @@ fn documents_of_the_corpora_are_left_as_they_are() {
 #[tokio::test]
 async fn show_04_localization() {
     use crate::registry::{Registries, push};
-    use crate::resolve::{Selection, inspect};
+    use crate::resolve::inspect;
+    use crate::selection::Selection;
     use crate::testing::{RealRegistry, data, offline};
 
     let (origin, mirror) = (RealRegistry::start().await, RealRegistry::start().await);

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::ctf::{Contents, Format};
 use crate::options::{Limits, Options, Verify};
-use crate::resolve::{Selection, inspect};
+use crate::resolve::inspect;
+use crate::selection::Selection;
 use crate::source::{DESCRIPTORS, SourceRef};
 use crate::testing::{data, offline};
 

@@ -3,7 +3,8 @@ use crate::bundle::{self, Bundle};
 use crate::options::{Limits, Options};
 use crate::registry::{Registries, push};
 use crate::repository::Pointer;
-use crate::resolve::{Selection, inspect};
+use crate::resolve::inspect;
+use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};
 use crate::testing::{RealRegistry, offline};
 

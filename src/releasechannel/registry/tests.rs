@@ -6,7 +6,8 @@ use super::*;
 use crate::ctf::Contents;
 use crate::error::{ErrorKind, ResolveError};
 use crate::options::Credential;
-use crate::resolve::{Selection, resolve};
+use crate::resolve::resolve;
+use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};
 use crate::testing::{RealRegistry, Stub, data, http, offline, serving};
 

@@ -7,7 +7,8 @@ use super::*;
 use crate::digest::Digest;
 use crate::registry::{Registries, push};
 use crate::repository::Pointer;
-use crate::resolve::{Selection, resolve};
+use crate::resolve::resolve;
+use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};
 use crate::testing::{RealRegistry, data, offline};
 

@@ -111,6 +111,12 @@ pub fn from_tag(tag: &str) -> String {
     }
 }
 
+/// Whether a version that was made of a tag may have been another one: a prerelease that has `.build-` in it.
+pub fn is_ambiguous(version: &str) -> bool {
+    let literal = to_tag(version);
+    literal != version && Version::parse(&literal).is_some()
+}
+
 fn split_tail(text: &str, sign: char) -> Option<(&str, &str)> {
     match text.split_once(sign) {
         Some((_, "")) => None,
