@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::digest::Digest;
 
@@ -52,6 +52,8 @@ pub enum Access {
         media_type: String,
         /// Headers.
         headers: BTreeMap<String, Vec<String>>,
+        /// Whether a redirect is followed.
+        redirects: bool,
     },
     /// No content.
     Nothing,
@@ -107,14 +109,41 @@ fn helm(access: &Value) -> Result<Access, String> {
     Ok(Access::Helm { repository, chart })
 }
 
+/// One of the tools takes its fields in any case.
 fn wget(access: &Value) -> Result<Access, String> {
-    let url = required(access, "url").or_else(|_| required(access, "URL"))?;
-    let verb = text(access, "verb");
-    if !matches!(verb, "" | "GET") || access.get("body").is_some_and(|body| !body.is_null()) {
+    let empty = Map::new();
+    let object = access.as_object().unwrap_or(&empty);
+    let field =
+        |name: &str| object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value);
+    let text = |name: &str| field(name).as_str().unwrap_or_default();
+    let url = Some(text("url").trim()).filter(|url| !url.is_empty()).ok_or("url is missing")?.to_owned();
+    let has_body = !matches!(field("body"), Value::Null) && field("body").as_str() != Some("");
+    if has_body || !(text("verb").is_empty() || text("verb").eq_ignore_ascii_case("GET")) {
         return Err("only GET without a body is fetched".to_owned());
     }
-    let headers = access.get("header").cloned().and_then(|header| serde_json::from_value(header).ok()).unwrap_or_default();
-    Ok(Access::Wget { url, media_type: text(access, "mediaType").to_owned(), headers })
+    let redirects = field("noredirect").as_bool() != Some(true);
+    Ok(Access::Wget { url, media_type: text("mediaType").to_owned(), headers: headers(field("header"))?, redirects })
+}
+
+/// Each with one value or a list of them.
+fn headers(value: &Value) -> Result<BTreeMap<String, Vec<String>>, String> {
+    let empty = Map::new();
+    let object = match value {
+        Value::Null => &empty,
+        Value::Object(object) => object,
+        _ => return Err("header is not an object".to_owned()),
+    };
+    let values = |value: &Value| match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    };
+    let header = |(name, value): (&String, &Value)| {
+        values(value)
+            .map(|values| (name.clone(), values))
+            .ok_or_else(|| format!("the header {name} is neither a text nor a list of texts"))
+    };
+    object.iter().map(header).collect()
 }
 
 fn text<'a>(access: &'a Value, key: &str) -> &'a str {
@@ -142,6 +171,28 @@ mod tests {
         for kind in ["localBlob", "LocalBlob/v1", "LocalBlob", "localBlob/v1"] {
             let access = Access::read(&json!({"type": kind, "localReference": digest.as_str(), "mediaType": "m"}));
             assert!(matches!(access, Access::LocalBlob { reference, .. } if reference == digest), "{kind}");
+        }
+    }
+
+    #[test]
+    fn files_by_url_are_spelled_in_many_ways() {
+        let wget = |headers: &[(&str, &str)], redirects: bool| Access::Wget {
+            url: "https://h.example/f".into(),
+            media_type: "text/plain".into(),
+            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()])).collect(),
+            redirects,
+        };
+        let access = json!({"type": "wget", "url": "https://h.example/f", "mediaType": "text/plain", "verb": "get", "body": ""});
+        assert_eq!(Access::read(&access), wget(&[], true));
+        let access = json!({"type": "Wget/v1", "URL": " https://h.example/f", "MediaType": "text/plain", "Header": {"X-A": "b"}});
+        assert_eq!(Access::read(&access), wget(&[("X-A", "b")], true));
+        let access = json!({"type": "Wget", "url": "https://h.example/f", "mediatype": "text/plain", "header": {"X-A": ["b"]}, "noredirect": true});
+        assert_eq!(Access::read(&access), wget(&[("X-A", "b")], false));
+        for (field, value) in [("verb", json!("POST")), ("body", json!("x")), ("header", json!({"a": 1})), ("header", json!("a"))]
+        {
+            let mut access = json!({"type": "wget", "url": "https://h.example/f"});
+            access[field] = value;
+            assert!(matches!(Access::read(&access), Access::Other { .. }), "{access}");
         }
     }
 

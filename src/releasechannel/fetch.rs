@@ -11,11 +11,13 @@ use bytes::Bytes;
 
 use crate::access::Access;
 use crate::closure::Node;
-use crate::descriptor::{Descriptor, Resource};
+use crate::config::WebConsumer;
+use crate::descriptor::{Descriptor, DigestSpec, Resource};
 use crate::digest::Digest;
 use crate::error::{RepositoryError, ResolveError};
 use crate::image::ImageReference;
 use crate::options::{Limits, Options};
+use crate::registry::Asked;
 use crate::repository::{ArtifactStore, BlobStream, ComponentRepository, ComponentVersion, Content, Manifest, Pointer};
 
 /// What an access leads to.
@@ -51,6 +53,17 @@ pub async fn read_resource(
         fetcher.document(found, resource, &what).await
     };
     read.await.map_err(|source| ResolveError::Repository { path: vec![component], source })
+}
+
+/// What a resource's digest turned out to be of (ocm.md section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DigestOf {
+    /// The bytes of a blob.
+    Blob,
+    /// The manifest of an OCI artifact, whatever the algorithm is called.
+    Manifest,
+    /// The packed form of an OCI artifact.
+    Packed,
 }
 
 /// What an access led to, unpacked; artifacts are proven.
@@ -100,20 +113,23 @@ impl Fetcher {
     }
 
     async fn document(&self, found: Found, resource: &Resource, what: &str) -> Result<Bytes, RepositoryError> {
-        let expected = expected_digest(resource, what)?;
-        match self.settled(found, expected.as_ref(), what).await? {
+        match self.settled(found, resource, what).await? {
             Settled::Artifact(artifact) => artifact::document_layer(&artifact, what, &self.limits).await,
             Settled::Blob(stream) => stream.read(self.limits.document_bytes).await,
         }
     }
 
-    /// Reads a resource to its end, or as far as its digest needs, and compares it with its digest.
-    pub(crate) async fn prove(&self, node: &Node, resource: &Resource) -> Result<(), ResolveError> {
+    /// Reads a resource to its end, or as far as its digest needs, and compares it with its digest. Says what the digest is of.
+    pub(crate) async fn prove(&self, node: &Node, resource: &Resource) -> Result<DigestOf, ResolveError> {
         let what = format!("resource {} of {}", resource.identity, node.at());
         let proven = async {
             match self.settle(node, resource, &what).await? {
-                Settled::Artifact(_) => Ok(()),
-                Settled::Blob(stream) => stream.drain().await,
+                Settled::Artifact(artifact) => {
+                    let expected = expected_digest(resource, &what)?;
+                    let is_of_manifest = expected.is_none_or(|expected| expected.matches(&artifact.manifest.bytes));
+                    Ok(if is_of_manifest { DigestOf::Manifest } else { DigestOf::Packed })
+                }
+                Settled::Blob(stream) => stream.drain().await.map(|()| DigestOf::Blob),
             }
         };
         proven.await.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })
@@ -122,12 +138,14 @@ impl Fetcher {
     /// Follows the access of a resource and settles what it leads to.
     pub(crate) async fn settle(&self, node: &Node, resource: &Resource, what: &str) -> Result<Settled, RepositoryError> {
         let found = self.open(node.source.as_ref(), &node.descriptor.name, resource, what).await?;
-        self.settled(found, expected_digest(resource, what)?.as_ref(), what).await
+        self.settled(found, resource, what).await
     }
 
     /// Unpacks what is packed and proves what can be proven before reading: an artifact by its manifest. A blob's stream gets the
     /// resource's digest as a second one to have at its end.
-    async fn settled(&self, found: Found, expected: Option<&Digest>, what: &str) -> Result<Settled, RepositoryError> {
+    async fn settled(&self, found: Found, resource: &Resource, what: &str) -> Result<Settled, RepositoryError> {
+        let expected = expected_digest(resource, what)?;
+        let expected = expected.as_ref();
         match found {
             Found::Artifact(artifact) => {
                 prove(expected, &artifact.manifest, None, what)?;
@@ -135,7 +153,8 @@ impl Fetcher {
             }
             Found::Blob { stream, media_type } if artifact::is_packed(&media_type) => {
                 let (packed, artifact) = artifact::unpack(stream, expected, what, &self.limits).await?;
-                prove(expected, &artifact.manifest, Some(&packed), what)?;
+                let is_generic = resource.digest.as_ref().is_some_and(DigestSpec::is_generic);
+                prove(expected, &artifact.manifest, Some(&packed).filter(|_| is_generic), what)?;
                 Ok(Settled::Artifact(artifact))
             }
             Found::Blob { stream, .. } => Ok(Settled::Blob(stream.also(what, expected))),
@@ -161,12 +180,11 @@ impl Fetcher {
             }
             Access::Relative { reference } => self.open_relative(source, component, &reference, what).await,
             Access::Nothing => Err(unsupported(what, "its access type is none: it has no content")),
-            Access::Wget { url, media_type, headers } => {
-                let headers: Vec<(String, String)> = headers
-                    .into_iter()
-                    .flat_map(|(key, values)| values.into_iter().map(move |value| (key.clone(), value)))
-                    .collect();
-                let stream = web::open(&self.registries.web(), &url, &headers, what, &self.limits).await?;
+            Access::Wget { url, media_type, headers, redirects } => {
+                let headers =
+                    headers.into_iter().flat_map(|(key, values)| values.into_iter().map(move |value| (key.clone(), value)));
+                let asked = Asked { consumer: WebConsumer::Wget, headers: headers.collect(), redirects };
+                let stream = web::open(&self.registries.web(), &url, &asked, what, &self.limits).await?;
                 Ok(Found::Blob { stream, media_type })
             }
             Access::Helm { repository, chart } => self.open_chart(&repository, &chart, what).await,
@@ -271,7 +289,8 @@ pub(crate) fn expected_digest(resource: &Resource, what: &str) -> Result<Option<
     }
 }
 
-/// The dual rule of ocm.md section 7: an OCI artifact may be recorded by its manifest's digest or by the hash of its packed form.
+/// The dual rule of ocm.md section 7: an OCI artifact is recorded by its manifest's digest or, where the algorithm is the one for blobs, by
+/// the hash of its packed form.
 pub(crate) fn prove(
     expected: Option<&Digest>,
     manifest: &Manifest,

@@ -2,6 +2,8 @@
 //!
 //! Access fields are not signed: where bytes come from is never a proof, only what they are.
 
+mod outside;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use crate::closure::{Closure, Node};
 use crate::descriptor::{Reference, Resource};
 use crate::digest::Digest;
 use crate::error::{RepositoryError, ResolveError};
-use crate::fetch::{Fetcher, expected_digest};
+use crate::fetch::{DigestOf, Fetcher, expected_digest};
 use crate::image::ImageReference;
 use crate::normalise;
 use crate::options::Verify;
@@ -28,6 +30,8 @@ pub struct Verification {
     pub proven: BTreeSet<ComponentVersion>,
     /// Resources whose bytes were read and have the signed digest.
     pub resources_read: usize,
+    /// OCI artifacts elsewhere whose manifest was asked for and has the signed digest.
+    pub artifacts_compared: usize,
     /// Resources whose bytes will be compared with the signed digest when they are used.
     pub resources_later: usize,
     /// What a person should know: keys that are missing, content that is excluded, checks that were switched off.
@@ -167,13 +171,14 @@ fn check_reference(closure: &Closure, parent: &Node, reference: &Reference) -> R
     Err(ResolveError::Repository { path, source: RepositoryError::Digest { what, expected, found } })
 }
 
-/// Reads every resource that is beside the descriptors and compares it; compares pinned references without reading. `verification` is
-/// what [`verify`] said.
+/// Reads every resource that is beside the descriptors and compares it; of OCI artifacts elsewhere the manifest alone, where it can be had.
+/// `verification` is what [`verify`] said.
 pub(crate) async fn verify_resources(
     closure: &Closure,
     fetcher: &Fetcher,
     verification: &mut Verification,
 ) -> Result<(), ResolveError> {
+    let mut elsewhere = Vec::new();
     for node in closure.nodes.values() {
         for resource in &node.descriptor.resources {
             let what = format!("resource {} of {}", resource.identity, node.at());
@@ -183,15 +188,17 @@ pub(crate) async fn verify_resources(
                 continue;
             };
             if matches!(Access::read(&resource.access), Access::LocalBlob { .. }) {
-                fetcher.prove(node, resource).await?;
+                if fetcher.prove(node, resource).await? == DigestOf::Packed {
+                    verification.remarks.push(format!("the digest of {what} is that of its packed form, not of its manifest"));
+                }
                 verification.resources_read += 1;
                 continue;
             }
             check_pin(resource, &expected, &what).map_err(in_node)?;
-            verification.resources_later += 1;
+            elsewhere.push((node, resource));
         }
     }
-    Ok(())
+    outside::compare(&elsewhere, fetcher, verification).await
 }
 
 fn remark_missing(node: &Node, resource: &Resource, what: &str, verification: &mut Verification) -> Result<(), ResolveError> {
@@ -213,10 +220,13 @@ fn remark_missing(node: &Node, resource: &Resource, what: &str, verification: &m
     Ok(())
 }
 
-/// An image reference with a digest other than the signed one can never be right.
+/// A reference with a digest other than the signed one can never be right.
 fn check_pin(resource: &Resource, expected: &Digest, what: &str) -> Result<(), RepositoryError> {
-    let Access::OciArtifact { image } = Access::read(&resource.access) else { return Ok(()) };
-    let pin = ImageReference::parse(&image).and_then(|image| image.digest);
+    let pin = match Access::read(&resource.access) {
+        Access::OciArtifact { image } => ImageReference::parse(&image).and_then(|image| image.digest),
+        Access::OciBlob { digest, .. } => Some(digest),
+        _ => None,
+    };
     match pin {
         Some(pin) if pin != *expected && pin.as_str().split(':').next() == expected.as_str().split(':').next() => {
             Err(RepositoryError::Digest { what: what.to_owned(), expected: expected.clone(), found: pin })

@@ -35,6 +35,27 @@ impl RequestedRepository {
     }
 }
 
+/// Who asks a server that is no registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WebConsumer {
+    /// A file by URL.
+    Wget,
+    /// A chart.
+    Helm,
+}
+
+/// Consumer types for registries, as measured: with a version, or as a repository, no tool takes it.
+pub(super) const REGISTRY: &[&str] = &["OCIRegistry"];
+
+impl WebConsumer {
+    pub(super) fn types(self) -> &'static [&'static str] {
+        match self {
+            Self::Wget => &["Wget", "wget", "Wget/v1", "wget/v1"],
+            Self::Helm => &["HelmChartRepository", "HelmChartRepository/v1"],
+        }
+    }
+}
+
 /// One entry: which repositories it is for, and its properties.
 #[derive(Debug)]
 pub(super) struct Consumer {
@@ -45,8 +66,10 @@ pub(super) struct Consumer {
 }
 
 /// The most specific consumer that matches: longest path, then port, then scheme; among equals the last, because later files win.
-pub(super) fn best<'a>(consumers: &'a [Consumer], wanted: &RequestedRepository) -> Option<&'a Consumer> {
-    let matching = consumers.iter().filter_map(|consumer| Some((specificity(&consumer.identity, wanted)?, consumer)));
+pub(super) fn best<'a>(consumers: &'a [Consumer], wanted: &RequestedRepository, types: &[&str]) -> Option<&'a Consumer> {
+    let is_of_type = |consumer: &&Consumer| consumer.identity.get("type").is_some_and(|kind| types.contains(&kind.as_str()));
+    let of_type = consumers.iter().filter(is_of_type);
+    let matching = of_type.filter_map(|consumer| Some((specificity(&consumer.identity, wanted)?, consumer)));
     matching.max_by_key(|(specificity, _)| *specificity).map(|(_, consumer)| consumer)
 }
 
@@ -54,7 +77,7 @@ pub(super) fn best<'a>(consumers: &'a [Consumer], wanted: &RequestedRepository) 
 /// prefixes by segments; `*` stays inside a segment. An entry for https is never used without TLS, though one tool does so.
 fn specificity(identity: &BTreeMap<String, String>, wanted: &RequestedRepository) -> Option<(usize, bool, bool)> {
     let text = |key: &str| identity.get(key).map(String::as_str).filter(|text| !text.is_empty());
-    if text("type") != Some("OCIRegistry") || text("hostname") != Some(wanted.host.as_str()) {
+    if text("hostname") != Some(wanted.host.as_str()) {
         return None;
     }
     let port = text("port");

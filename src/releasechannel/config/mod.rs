@@ -7,8 +7,10 @@ mod ocm;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-pub(crate) use consumer::RequestedRepository;
+pub(crate) use consumer::{RequestedRepository, WebConsumer};
 pub(crate) use ocm::{KeySource, Resolver};
+
+use url::Url;
 
 use crate::error::ResolveError;
 use crate::options::{Credential, Options};
@@ -73,7 +75,7 @@ impl Configuration {
         if let Some(credential) = self.hosts.get(&wanted.authority()).or_else(|| self.hosts.get(&wanted.host)) {
             return Ok(Some(credential.clone()));
         }
-        if let Some(found) = consumer::best(&self.consumers, wanted) {
+        if let Some(found) = consumer::best(&self.consumers, wanted, consumer::REGISTRY) {
             return Ok(Some(found.credential.clone()));
         }
         for docker in &self.dockers {
@@ -86,12 +88,20 @@ impl Configuration {
 }
 
 impl Configuration {
+    /// The credential for a file or chart at a URL: only consumers of that kind count, never those of registries.
+    pub(crate) fn web_credential(&self, consumer: WebConsumer, url: &Url) -> Option<Credential> {
+        let (host, tls) = (url.host_str()?, url.scheme() == "https");
+        let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let wanted = RequestedRepository::new(&authority, tls, url.path().trim_matches('/'));
+        consumer::best(&self.consumers, &wanted, consumer.types()).map(|found| found.credential.clone())
+    }
+
     /// Where the credential for a repository is, for people. Runs no helper, so a helper is named without knowing its answer.
     pub(crate) fn origin(&self, wanted: &RequestedRepository) -> Option<String> {
         if self.hosts.contains_key(&wanted.authority()) || self.hosts.contains_key(&wanted.host) {
             return Some("the options".to_owned());
         }
-        let consumer = consumer::best(&self.consumers, wanted).map(|consumer| consumer.origin.clone());
+        let consumer = consumer::best(&self.consumers, wanted, consumer::REGISTRY).map(|consumer| consumer.origin.clone());
         consumer.or_else(|| self.dockers.iter().find_map(|docker| docker.origin(wanted)))
     }
 }
@@ -102,7 +112,8 @@ fn ocm_files(options: &Options, home: Option<&Path>) -> Vec<PathBuf> {
     }
     let Some(home) = home else { return Vec::new() };
     let from_environment = std::env::var_os("OCM_CONFIG").map(PathBuf::from);
-    let candidates = [home.join(".config/ocm/config"), home.join(".ocm/config"), home.join(".ocmconfig")];
+    let base = std::env::var_os("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
+    let candidates = [base.join("ocm/config"), base.join(".ocmconfig"), home.join(".ocm/config"), home.join(".ocmconfig")];
     from_environment.into_iter().chain(candidates).filter(|path| path.is_file()).collect()
 }
 

@@ -124,7 +124,8 @@ fn read_consumer(configuration: &mut Configuration, identity: &Value, consumer: 
     let identity: BTreeMap<String, String> =
         identity.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), plain(value))).collect();
     for credential in list(consumer, "credentials") {
-        let properties = credential.get("properties").unwrap_or(&Value::Null);
+        // Typed credentials of the newer tool have their fields beside the type.
+        let properties = credential.get("properties").unwrap_or(credential);
         if identity.get("type").is_some_and(|kind| kind.starts_with("RSA")) {
             read_key(configuration, &identity, properties, folder);
             continue;

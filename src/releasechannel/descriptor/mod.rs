@@ -36,6 +36,8 @@ pub struct Descriptor {
     pub labels: Vec<Label>,
     /// Resources, in order.
     pub resources: Vec<Resource>,
+    /// Sources, in order; they have the fields of resources but relation and digest.
+    pub sources: Vec<Resource>,
     /// References to other component versions, in order.
     pub references: Vec<Reference>,
     /// Names of the signatures, with what they cover.
@@ -144,8 +146,13 @@ impl DigestSpec {
         format!("{algorithm}:{}", self.value).parse().ok()
     }
 
-    /// Whether the content is deliberately unchecked.
+    /// Whether the content is deliberately unchecked: only where all three fields say so.
     pub fn is_excluded(&self) -> bool {
-        self.normalisation == "EXCLUDE-FROM-SIGNATURE"
+        self.normalisation == "EXCLUDE-FROM-SIGNATURE" && self.hash == "NO-DIGEST" && self.value == "NO-DIGEST"
+    }
+
+    /// Whether it is the hash of a blob's bytes; the newer tool calls a manifest's digest so too.
+    pub fn is_generic(&self) -> bool {
+        self.normalisation == "genericBlobDigest/v1"
     }
 }

@@ -52,7 +52,8 @@ impl Descriptor {
             version,
             provider: provider_name(&meta.child("provider"))?,
             labels: meta.child("labels").list(label)?,
-            resources: elements.child("resources").list(resource)?,
+            resources: elements.child("resources").list(|field| resource(field, field.child("type").required_text()?))?,
+            sources: elements.child("sources").list(|field| resource(field, field.child("type").text()?))?,
             references: elements.child(reference_key).list(reference)?,
             signatures: root.child("signatures").list(signature)?,
             document,
@@ -162,14 +163,14 @@ fn is_element_name(name: &str) -> bool {
     name.len() <= 255 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+' | b'.'))
 }
 
-fn resource(field: &Field<'_>) -> Result<Resource, DescriptorError> {
+fn resource(field: &Field<'_>, kind: String) -> Result<Resource, DescriptorError> {
     let access = field.child("access");
     access.object()?;
     access.child("type").text()?;
     Ok(Resource {
         identity: identity(field)?,
         version: field.child("version").text()?,
-        kind: field.child("type").required_text()?,
+        kind,
         relation: field.child("relation").text()?,
         access: access.value.cloned().unwrap_or_default(),
         digest: digest(&field.child("digest"))?,

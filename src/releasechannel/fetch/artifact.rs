@@ -1,6 +1,6 @@
 //! OCI artifacts that carry a document: packed artifact sets, and the one layer that is meant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn open_set(file: File, what: &str, limits: &Limits) -> Result<Artifact, Reposit
     let index: Value = crate::text::json(&set.index).map_err(|error| RepositoryError::malformed(what, error))?;
     let blob = |(name, payload): (String, Payload)| Some((blob_digest(&name)?, payload));
     let blobs: BTreeMap<Digest, Payload> = set.files.into_iter().filter_map(blob).collect();
-    let main = main_entry(&index, what)?;
+    let main = main_entry(&index, &blobs, what, limits)?;
     let manifest = read_manifest(&blobs, &main, what, limits)?;
     let store = Contents { place: what.to_owned(), artifacts: Vec::new(), blobs }.into_store(limits.clone());
     Ok(Artifact { store, repository: UNNAMED.to_owned(), manifest })
@@ -70,24 +70,55 @@ fn blob_digest(name: &str) -> Option<Digest> {
     rest.replacen(['.', '/'], ":", 1).parse().ok()
 }
 
-/// `software.ocm/main`, else the single entry with a tag, else the single entry (ocm.md 4.1).
-fn main_entry(index: &Value, what: &str) -> Result<Digest, RepositoryError> {
-    if let Some(main) = annotation(index, "software.ocm/main").or_else(|| annotation(index, "cloud.gardener.ocm/main")) {
-        return main.parse().map_err(|error| RepositoryError::malformed(what, error));
-    }
+/// `software.ocm/main`, which is a digest or a tag; else the one that has a tag; else the only one; else the one that no other lists
+/// (ocm.md 4.1). An artifact that is listed twice is one artifact.
+fn main_entry(index: &Value, blobs: &BTreeMap<Digest, Payload>, what: &str, limits: &Limits) -> Result<Digest, RepositoryError> {
     let entries = index.get("manifests").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let is_tagged = |entry: &&Value| {
-        annotation(entry, "software.ocm/tags").is_some() || annotation(entry, "org.opencontainers.image.ref.name").is_some()
+    let of = |wanted: &dyn Fn(&Value) -> bool| -> Result<BTreeSet<Digest>, RepositoryError> {
+        entries.iter().filter(|entry| wanted(entry)).map(|entry| entry_digest(entry, what)).collect()
     };
-    let tagged: Vec<&Value> = entries.iter().filter(is_tagged).collect();
-    match (tagged.as_slice(), entries) {
-        ([entry], _) => entry_digest(entry, what),
-        (_, [entry]) => entry_digest(entry, what),
-        _ => Err(RepositoryError::malformed(
-            what,
-            format!("the packed artifact has {} entries and none is the main one", entries.len()),
-        )),
+    let main = annotation(index, "software.ocm/main").or_else(|| annotation(index, "cloud.gardener.ocm/main"));
+    let found = match main.map(|main| (main, main.parse::<Digest>())) {
+        Some((_, Ok(digest))) => Some(digest),
+        Some((tag, Err(_))) => only(of(&|entry| tags(entry).any(|own| own == tag))?),
+        None => match only(of(&|entry| tags(entry).next().is_some())?).or(only(of(&|_| true)?)) {
+            Some(digest) => Some(digest),
+            None => only(unlisted(&of(&|_| true)?, blobs, what, limits)?),
+        },
+    };
+    found.ok_or_else(|| {
+        let reason = format!("the packed artifact has {} entries and none is the main one", entries.len());
+        RepositoryError::malformed(what, reason)
+    })
+}
+
+fn only(digests: BTreeSet<Digest>) -> Option<Digest> {
+    let count = digests.len();
+    digests.into_iter().next().filter(|_| count == 1)
+}
+
+/// Tags of an entry, as the older tool and as OCI layouts write them.
+fn tags(entry: &Value) -> impl Iterator<Item = &str> {
+    let lists = ["software.ocm/tags", "cloud.gardener.ocm/tags", "org.opencontainers.image.ref.name"];
+    lists.into_iter().filter_map(|key| annotation(entry, key)).flat_map(|list| list.split(',')).filter(|tag| !tag.is_empty())
+}
+
+/// Those of the artifacts that are no member of an index among them.
+fn unlisted(
+    digests: &BTreeSet<Digest>,
+    blobs: &BTreeMap<Digest, Payload>,
+    what: &str,
+    limits: &Limits,
+) -> Result<BTreeSet<Digest>, RepositoryError> {
+    const READ: usize = 1000;
+    let mut left = digests.clone();
+    for digest in digests.iter().take(READ) {
+        let manifest = read_manifest(blobs, digest, what, limits)?;
+        for member in manifest.entries("manifests") {
+            left.remove(&entry_digest(member, what)?);
+        }
     }
+    Ok(left)
 }
 
 fn read_manifest(

@@ -1,13 +1,15 @@
-//! Files by URL, and charts of Helm repositories (ocm.md section 5). The server is no registry: it gets no registry's credentials.
+//! Files by URL, and charts of Helm repositories (ocm.md section 5). The server is no registry: it gets no registry's
+//! credentials, but those that are kept for files or charts there.
 
 use futures::stream::StreamExt;
 use serde_json::Value;
 use url::Url;
 
+use crate::config::WebConsumer;
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::options::Limits;
-use crate::registry::Web;
+use crate::registry::{Asked, Web};
 use crate::repository::BlobStream;
 
 /// Media type of a packaged chart.
@@ -17,12 +19,12 @@ pub(super) const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+g
 pub(super) async fn open(
     web: &Web,
     url: &str,
-    headers: &[(String, String)],
+    asked: &Asked,
     what: &str,
     limits: &Limits,
 ) -> Result<BlobStream, RepositoryError> {
     let url = parse(url, what)?;
-    let response = web.get(&url, headers, what).await?;
+    let response = web.get(&url, asked, what).await?;
     let size = response.content_length();
     let (name, place) = (what.to_owned(), url.host_str().unwrap_or_default().to_owned());
     let chunks = response.bytes_stream().map(move |chunk| {
@@ -46,7 +48,9 @@ pub(super) async fn open_chart(
 ) -> Result<BlobStream, RepositoryError> {
     let base = parse(&format!("{}/", repository.trim_end_matches('/')), what)?;
     let index = base.join("index.yaml").map_err(|error| RepositoryError::malformed(what, error))?;
-    let bytes = open(web, index.as_str(), &[], &format!("{index} for {what}"), limits).await?.read(limits.document_bytes).await?;
+    let asked = Asked { consumer: WebConsumer::Helm, headers: Vec::new(), redirects: true };
+    let bytes =
+        open(web, index.as_str(), &asked, &format!("{index} for {what}"), limits).await?.read(limits.document_bytes).await?;
     let index_document: Value =
         crate::text::document(&bytes).map_err(|error| RepositoryError::malformed(index.as_str(), error))?;
     let (name, version) = chart.rsplit_once(':').unwrap_or((chart, ""));
@@ -58,7 +62,7 @@ pub(super) async fn open_chart(
         .get("digest")
         .and_then(Value::as_str)
         .and_then(|hex| format!("sha256:{}", hex.trim_start_matches("sha256:")).parse::<Digest>().ok());
-    Ok(open(web, url.as_str(), &[], what, limits).await?.also(what, digest.as_ref()))
+    Ok(open(web, url.as_str(), &asked, what, limits).await?.also(what, digest.as_ref()))
 }
 
 fn entry<'a>(index: &'a Value, name: &str, version: &str) -> Option<&'a Value> {

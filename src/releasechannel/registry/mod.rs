@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 pub use push::{Pushed, push};
+use tokio::sync::Semaphore;
 
 use crate::cache::{CachedStore, ContentCache};
 use crate::config::Configuration;
@@ -23,7 +24,7 @@ use crate::repository::ArtifactStore;
 
 pub(crate) use client::Registry;
 pub(crate) use http::chain;
-pub(crate) use web::Web;
+pub(crate) use web::{Asked, Web};
 
 /// Connections to registries, one per host, made when they are needed.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) http: http::Clients,
     pub(crate) configuration: Configuration,
     pub(crate) options: Options,
+    /// Requests at a time, for hosts that are no registries.
+    web_slots: Mutex<BTreeMap<String, Arc<Semaphore>>>,
 }
 
 impl Registries {
@@ -61,7 +64,7 @@ impl Registries {
     fn open(options: &Options, remembers: bool) -> Result<Arc<Self>, ResolveError> {
         let configuration = Configuration::load(options)?;
         let http = http::Clients::new(options, &configuration)?;
-        let shared = Arc::new(Shared { http, configuration, options: options.clone() });
+        let shared = Arc::new(Shared { http, configuration, options: options.clone(), web_slots: Mutex::default() });
         let (cache, remarks) =
             if remembers || options.cache.is_some() { ContentCache::open(options.cache.as_ref()) } else { (None, Vec::new()) };
         Ok(Arc::new(Self { shared, hosts: Mutex::default(), cache: cache.map(Arc::new), remembers, remarks }))

@@ -1,16 +1,33 @@
-//! Plain HTTP for what is in no registry: the same trust, patience and limits, no logins.
+//! Plain HTTP for what is in no registry: the same trust, patience and limits. A login is sent only where the configuration has one for
+//! this kind of server, and only to the host that was asked for.
 
 use std::sync::Arc;
 
+use reqwest::header::HeaderValue;
 use reqwest::{Response, StatusCode};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::Shared;
+use super::auth::basic;
 use super::client::{LONGEST_PAUSE, Later, retry_after};
 use super::http::{chain, untrusted};
+use crate::config::WebConsumer;
 use crate::error::RepositoryError;
+use crate::options::Credential;
 
 const HOPS: usize = 5;
+
+/// What is asked for, beside the URL.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// As whom.
+    pub(crate) consumer: WebConsumer,
+    /// Further headers.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Whether redirects are followed.
+    pub(crate) redirects: bool,
+}
 
 /// Gets URLs.
 #[derive(Clone, Debug)]
@@ -20,22 +37,25 @@ pub(crate) struct Web {
 
 impl Web {
     /// A successful answer to a GET, after as many attempts and redirects as are allowed. With a mirror nothing is fetched.
-    pub(crate) async fn get(&self, url: &Url, headers: &[(String, String)], what: &str) -> Result<Response, RepositoryError> {
+    pub(crate) async fn get(&self, url: &Url, asked: &Asked, what: &str) -> Result<Response, RepositoryError> {
         let place = url.host_str().unwrap_or_default();
         if let Some(mirror) = &self.shared.options.mirror {
             let reason = format!("with the mirror {mirror} no other host is contacted, and it is at {place}: bundle the channel");
             return Err(RepositoryError::Unsupported { what: what.to_owned(), reason });
         }
         let limits = &self.shared.options.limits;
+        let authorization = self.shared.configuration.web_credential(asked.consumer, url).map(|credential| header(&credential));
+        let slots = self.slots(place);
+        let _slot = slots.acquire().await;
         let mut cause = String::new();
         for attempt in 1..=limits.attempts.max(1) {
             let mut pause = limits.backoff * 2_u32.saturating_pow(attempt - 1);
-            match self.follow(url, headers, what).await {
+            match self.follow(url, asked, authorization.as_deref(), what).await {
                 Ok(response) => match retry_after(&response) {
                     Later::No => return judged(response, what, place),
-                    Later::Yes(asked) => {
+                    Later::Yes(later) => {
                         cause = format!("it answered {}", response.status());
-                        pause = asked.unwrap_or(pause);
+                        pause = later.unwrap_or(pause);
                     }
                 },
                 Err(Ok(text)) => cause = text,
@@ -49,19 +69,31 @@ impl Web {
         Err(RepositoryError::Unavailable { what: what.to_owned(), place: place.to_owned(), attempts: limits.attempts, cause })
     }
 
-    /// `Err(Ok(cause))` is worth another attempt. Headers of the access go to its own host only.
+    fn slots(&self, host: &str) -> Arc<Semaphore> {
+        let mut slots = self.shared.web_slots.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let parallel = self.shared.options.limits.parallel.max(1);
+        Arc::clone(slots.entry(host.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(parallel))))
+    }
+
+    /// `Err(Ok(cause))` is worth another attempt. Headers and login go to the host that was asked for, and to no other.
     async fn follow(
         &self,
         url: &Url,
-        headers: &[(String, String)],
+        asked: &Asked,
+        authorization: Option<&str>,
         what: &str,
     ) -> Result<Response, Result<String, RepositoryError>> {
         let mut target = url.clone();
         for _ in 0..HOPS {
             let mut request = self.shared.http.of(&target).get(target.clone());
             if target.origin() == url.origin() {
-                for (key, value) in headers {
+                for (key, value) in &asked.headers {
                     request = request.header(key, value);
+                }
+                if let Some(value) = authorization.and_then(|text| HeaderValue::from_str(text).ok()) {
+                    let mut value = value;
+                    value.set_sensitive(true);
+                    request = request.header("authorization", value);
                 }
             }
             let response = request.send().await.map_err(|error| match untrusted(&error) {
@@ -75,6 +107,9 @@ impl Web {
             if !response.status().is_redirection() {
                 return Ok(response);
             }
+            if !asked.redirects {
+                return Err(Err(RepositoryError::malformed(what, "it redirects, and its access says not to follow")));
+            }
             let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
             let next = target
                 .join(location)
@@ -86,6 +121,13 @@ impl Web {
             target = next;
         }
         Err(Err(RepositoryError::malformed(what, format!("it redirects more than {HOPS} times"))))
+    }
+}
+
+fn header(credential: &Credential) -> String {
+    match credential {
+        Credential::Basic { user, password } => basic(user, password),
+        Credential::IdentityToken(token) | Credential::Bearer(token) => format!("Bearer {token}"),
     }
 }
 

@@ -3,9 +3,10 @@ use std::path::PathBuf;
 use super::*;
 use crate::error::ErrorKind;
 use crate::options::Options;
-use crate::resolve::{Selection, inspect};
+use crate::resolve::inspect;
+use crate::selection::Selection;
 use crate::source::SourceRef;
-use crate::testing::{data, offline};
+use crate::testing::{data, names, offline};
 
 const CHANNEL: &str = "acme.example/releasechannel/stable:2026.11.0";
 
@@ -24,11 +25,7 @@ async fn check(vector: &str, component: &str, options: &Options) -> Result<Verif
 /// Every signed archive: proven where it should be, refused where it was changed.
 #[tokio::test]
 async fn show_04_verify() {
-    let mut names: Vec<String> = std::fs::read_dir(data().join("ocm/signed"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
+    let names = names("signed");
     let mut right = 0;
     let mut wrong = Vec::new();
     for name in &names {
@@ -109,4 +106,46 @@ async fn show_04_resource_digests() {
         read += verification.resources_read;
     }
     eprintln!("SHOW 04 resource-digests {read}/{read}");
+}
+
+/// What an access leads to is not signed: another artifact under the same name is found by its manifest, a place that is down is said.
+#[tokio::test]
+async fn artifacts_elsewhere_are_compared_by_their_manifests() {
+    use crate::testing::{Stub, add, http};
+    let manifest = r#"{"schemaVersion":2,"layers":[]}"#;
+    let other = r#"{"schemaVersion":2,"layers":[],"annotations":{"a":"b"}}"#;
+    let stub = Stub::start(move |seen, _| match seen.path.as_str() {
+        "/v2/app/manifests/1" => http("200 OK", &[], manifest.as_bytes()),
+        "/v2/moved/manifests/1" => http("200 OK", &[], other.as_bytes()),
+        _ => http("404 Not Found", &[], b"{}"),
+    })
+    .await;
+    let host = stub.host.clone();
+    let check = async |images: &[&str]| {
+        let resource = |(n, image): (usize, &&str)| {
+            serde_json::json!({"name": format!("r{n}"), "version": "1", "type": "ociImage", "relation": "external",
+                "access": {"type": "ociArtifact", "imageReference": image},
+                "digest": {"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "ociArtifactDigest/v1", "value": Digest::of(manifest.as_bytes()).hex()}})
+        };
+        let resources: Vec<_> = images.iter().enumerate().map(resource).collect();
+        let mut contents = crate::Contents::default();
+        add(&mut contents, "acme.example/x", "1.0.0", serde_json::json!({"resources": resources}));
+        let folder = tempfile::tempdir().unwrap();
+        contents.write(folder.path(), crate::Format::Folder).unwrap();
+        let source = SourceRef::parse(&format!("ctf::{}//acme.example/x:1.0.0", folder.path().display())).unwrap();
+        inspect(&source, &Selection::default(), &offline()).await.unwrap().verify_resources().await
+    };
+    let (right, moved, gone) =
+        (format!("http://{host}/app:1"), format!("http://{host}/moved:1"), format!("http://{host}/gone:1"));
+    let down = "http://127.0.0.1:1/app:1";
+    let found = check(&[&right, &gone, down, down]).await.unwrap();
+    assert_eq!((found.artifacts_compared, found.resources_later), (1, 3));
+    assert!(
+        found.remarks.iter().any(|remark| remark.starts_with("2 artifacts at 127.0.0.1:1 were not compared")),
+        "{:?}",
+        found.remarks
+    );
+    assert!(found.remarks.iter().any(|remark| remark.contains(&host) && remark.contains("gone")), "{:?}", found.remarks);
+    let error = check(&[&right, &moved]).await.unwrap_err();
+    assert!(matches!(&error, ResolveError::Repository { source: RepositoryError::Digest { .. }, .. }), "{error}");
 }
