@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::ctf::{Contents, IndexEntry};
 use crate::descriptor::Descriptor;
 use crate::digest::Digest;
+use crate::repository::embedded;
 use crate::source::DESCRIPTORS;
 use crate::versions::to_tag;
 
@@ -14,6 +15,8 @@ pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const CONFIG: &str = "application/vnd.ocm.software.component.config.v1+json";
 const DESCRIPTOR: &str = "application/vnd.ocm.software.component-descriptor.v2+json";
+/// A manifest of this size stands in the index that names it, so that a component version costs two requests, not three.
+const EMBEDDED: usize = 64 << 10;
 const ARTIFACT_TYPE: &str = "application/vnd.ocm.software.component-descriptor.v2";
 
 /// A blob or artifact that is in the contents and belongs to a resource or source.
@@ -57,7 +60,8 @@ pub(crate) fn store(contents: &mut Contents, read: &Descriptor, bytes: Vec<u8>, 
         json!({"software.ocm.componentversion": format!("{}:{}", read.name, read.version), "software.ocm.creator": "plinth"});
     let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "artifactType": ARTIFACT_TYPE, "config": config, "layers": layers,
         "annotations": annotations});
-    let mut top = added(contents, serde_json::to_vec(&manifest).expect("plain data"), MANIFEST);
+    let manifest = serde_json::to_vec(&manifest).expect("plain data");
+    let mut top = added(contents, manifest.clone(), MANIFEST);
     let mut list = |digest: &str, media_type: &str, tag: Option<String>| {
         let digest = digest.parse().expect("made by our own hash");
         contents.artifacts.push(IndexEntry { repository: repository.clone(), tag, digest, media_type: media_type.to_owned() });
@@ -70,6 +74,9 @@ pub(crate) fn store(contents: &mut Contents, read: &Descriptor, bytes: Vec<u8>, 
     list(top["digest"].as_str().unwrap_or_default(), MANIFEST, None);
     for (packed, _) in blobs.artifacts.values() {
         packed.manifests.iter().for_each(|(digest, media_type)| list(digest.as_str(), media_type, None));
+    }
+    if manifest.len() <= EMBEDDED {
+        embedded::embed(&mut top, &manifest);
     }
     top["artifactType"] = ARTIFACT_TYPE.into();
     top["annotations"] = annotations.clone();

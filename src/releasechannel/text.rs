@@ -93,6 +93,31 @@ mod tests {
         }
     }
 
+    /// As YAML 1.2's core schema has them, and numbers of any size as the nearest double.
+    #[test]
+    fn scalars_are_what_they_look_like() {
+        for (text, expected) in [
+            ("1.5e+21", "1.5e+21"),
+            ("123456789012345678901234567890", "1.2345678901234568e+29"),
+            ("9007199254740993", "9007199254740993"),
+            ("-0.0", "-0.0"),
+            (".5", "0.5"),
+            ("~", "null"),
+            ("", "null"),
+            ("true", "true"),
+            ("on", "\"on\""),
+            ("n", "\"n\""),
+            ("1.2.3", "\"1.2.3\""),
+            ("2026-11-29", "\"2026-11-29\""),
+            ("2026-11-29T14:05:41Z", "\"2026-11-29T14:05:41Z\""),
+            ("12:30:45", "\"12:30:45\""),
+            ("'1'", "\"1\""),
+        ] {
+            let read: Value = document(format!("a: {text}").as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(read["a"].to_string(), expected, "{text}");
+        }
+    }
+
     #[test]
     fn says_where() {
         let error = document::<Value>(b"{\"a\":1}]}\"x\":1}]}").unwrap_err();

@@ -16,7 +16,7 @@ use crate::options::Limits;
 use crate::repository::{ArtifactStore, BlobStream, Manifest, Pointer};
 
 /// Blobs up to this size are fetched to their end before they are given out, so that two who want the same one fetch it once.
-const SMALL: u64 = 4 << 20;
+const SMALL: u64 = 1 << 20;
 /// Manifests and tags that a run remembers.
 const REMEMBERED: usize = 20_000;
 

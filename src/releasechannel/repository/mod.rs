@@ -1,6 +1,8 @@
 //! The port to wherever component versions are.
 
 mod blob;
+pub(crate) mod embedded;
+mod layer;
 mod oci_mapping;
 mod store;
 

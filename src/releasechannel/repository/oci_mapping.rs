@@ -1,15 +1,12 @@
 //! Component versions in an OCI store (ocm.md section 3): tag, manifest or index, descriptor layer.
 
-use std::io::Read;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 
 use super::store::{ArtifactStore, Content, Manifest, Pointer};
-use super::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
-use crate::descriptor::Descriptor;
+use super::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor, embedded, layer};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::options::Limits;
@@ -45,8 +42,11 @@ impl OciRepository {
         let manifest = self.component_manifest(&repository, top, &what).await?;
         let layer = self.descriptor_layer(&repository, &manifest, &what).await?;
         let digest = entry_digest(&layer, &what)?;
-        let bytes = self.store.blob(&repository, &digest).await?.read(self.limits.descriptor_bytes).await?;
-        let descriptor = decode(&layer, bytes, &what)?;
+        let bytes = match embedded::bytes(&layer, &digest, self.limits.descriptor_bytes, &what)? {
+            Some(bytes) => bytes,
+            None => self.store.blob(&repository, &digest).await?.read(self.limits.descriptor_bytes).await?,
+        };
+        let descriptor = layer::decode(media_type(&layer), &bytes, self.limits.descriptor_bytes, &what)?;
         if descriptor.name != component.name || descriptor.version != component.version {
             let reason = format!("its descriptor says {}:{}", descriptor.name, descriptor.version);
             return Err(RepositoryError::malformed(what, reason));
@@ -66,10 +66,19 @@ impl OciRepository {
             entry.get("artifactType").and_then(Value::as_str).is_some_and(|kind| kind.contains("component-descriptor"))
         };
         let chosen = only(entries.iter().filter(annotated)).or_else(|| only(entries.iter().filter(is_typed)));
-        if let Some(entry) = chosen {
-            return self.store.manifest(repository, &Pointer::Digest(entry_digest(entry, what)?)).await;
+        match chosen {
+            Some(entry) => self.member(repository, entry, what).await,
+            None => self.first_component_manifest(repository, entries, what).await,
         }
-        self.first_component_manifest(repository, entries, what).await
+    }
+
+    /// A member of an index: as it stands in the index, else as the store has it.
+    async fn member(&self, repository: &str, entry: &Value, what: &str) -> Result<Manifest, RepositoryError> {
+        let digest = entry_digest(entry, what)?;
+        match embedded::bytes(entry, &digest, self.limits.manifest_bytes, what)? {
+            Some(bytes) => Manifest::decode(bytes, digest, media_type(entry), what),
+            None => self.store.manifest(repository, &Pointer::Digest(digest)).await,
+        }
     }
 
     async fn first_component_manifest(
@@ -79,13 +88,16 @@ impl OciRepository {
         what: &str,
     ) -> Result<Manifest, RepositoryError> {
         const LOOKED_AT: usize = 64;
+        let mut first = None;
         for entry in entries.iter().take(LOOKED_AT) {
-            let manifest = self.store.manifest(repository, &Pointer::Digest(entry_digest(entry, what)?)).await?;
+            let manifest = self.member(repository, entry, what).await?;
             if is_component_config(&manifest) {
                 return Ok(manifest);
             }
+            first = first.or(Some(manifest));
         }
-        Err(RepositoryError::malformed(what, "no manifest of this index belongs to a component version"))
+        // Its layers may still say what it is.
+        first.ok_or_else(|| RepositoryError::malformed(what, "that is an empty index, not a component version"))
     }
 
     /// The layer with the descriptor: recognised by its media type; where several could be it, the configuration decides.
@@ -206,29 +218,4 @@ fn is_descriptor_type(media_type: &str) -> bool {
     ]
     .iter()
     .any(|start| media_type.starts_with(start))
-}
-
-fn decode(layer: &Value, bytes: Bytes, what: &str) -> Result<Descriptor, RepositoryError> {
-    let text = if media_type(layer).ends_with("+tar") { descriptor_in_tar(&bytes, what)? } else { bytes };
-    Descriptor::read(&text).map_err(|error| RepositoryError::malformed(what, error))
-}
-
-fn descriptor_in_tar(bytes: &[u8], what: &str) -> Result<Bytes, RepositoryError> {
-    const ENTRIES: usize = 16;
-    let malformed = |reason: String| RepositoryError::malformed(what, reason);
-    let mut archive = tar::Archive::new(bytes);
-    let entries = archive.entries().map_err(|error| malformed(error.to_string()))?;
-    for entry in entries.take(ENTRIES) {
-        let mut entry = entry.map_err(|error| malformed(format!("its descriptor layer is no tar: {error}")))?;
-        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        if name.trim_start_matches("./").trim_start_matches('/') == "component-descriptor.yaml"
-            && entry.header().entry_type().is_file()
-        {
-            // The layer is bounded, and a tar holds no more than it weighs.
-            let mut text = Vec::new();
-            entry.read_to_end(&mut text).map_err(|error| malformed(error.to_string()))?;
-            return Ok(text.into());
-        }
-    }
-    Err(malformed("its descriptor layer holds no component-descriptor.yaml".to_owned()))
 }

@@ -5,10 +5,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::*;
-use crate::assembly::{Blobs, store};
-use crate::descriptor::Descriptor;
 use crate::repository::ComponentVersion;
 use crate::resolve::inspect;
+use crate::testing::add;
 
 /// An umbrella over components, each referred to once.
 fn umbrella(references: usize, stored: usize) -> Contents {
@@ -16,16 +15,9 @@ fn umbrella(references: usize, stored: usize) -> Contents {
     let child = |n: usize| format!("acme.example/bench/child-{n}");
     let reference = |n: usize| json!({"name": format!("child-{n}"), "componentName": child(n), "version": "1.0.0"});
     let references: Vec<_> = (0..references).map(reference).collect();
-    add(&mut contents, "acme.example/bench/channel", "1.0.0", &references);
-    (0..stored).for_each(|n| add(&mut contents, &child(n), "1.0.0", &[]));
+    add(&mut contents, "acme.example/bench/channel", "1.0.0", json!({"componentReferences": references}));
+    (0..stored).for_each(|n| add(&mut contents, &child(n), "1.0.0", json!({})));
     contents
-}
-
-fn add(contents: &mut Contents, name: &str, version: &str, references: &[serde_json::Value]) {
-    let document = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": name, "version": version,
-        "provider": "acme.example", "resources": [], "sources": [], "componentReferences": references}});
-    let bytes = serde_json::to_vec(&document).unwrap();
-    store(contents, &Descriptor::from_value(document).unwrap(), bytes, &Blobs::default());
 }
 
 fn source(stub: &Stub, component: &str) -> SourceRef {
@@ -52,7 +44,7 @@ async fn show_04_budget() {
 async fn show_04_tags() {
     const TAGS: usize = 10_000;
     let mut contents = Contents::default();
-    add(&mut contents, "acme.example/many", "1.9998.0", &[]);
+    add(&mut contents, "acme.example/many", "1.9998.0", json!({}));
     let others = serving(contents);
     let stub = Stub::start(move |seen, count| {
         let Some((_, query)) = seen.path.split_once("/tags/list?") else { return others(seen, count) };
@@ -82,4 +74,33 @@ async fn a_hundred_thousand_references_are_refused() {
     assert!(matches!(&error, ResolveError::Limit { what, .. } if what.contains("references")), "{error}");
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert_eq!(stub.seen().len(), 2);
+}
+
+/// With nested artifacts a component version is an index, a manifest and a descriptor: three requests as the newer tool writes them, for
+/// each is named by the one before; two as plinth writes them, where the manifest stands in the index.
+#[tokio::test]
+async fn show_04_nested_budget() {
+    let theirs = corpus("v2-byval");
+    let nested = |contents: &Contents| {
+        let is_index = |entry: &&crate::ctf::IndexEntry| entry.tag.is_some() && entry.media_type.contains("index");
+        let of_components = contents.artifacts.iter().filter(|entry| entry.repository.starts_with("component-descriptors/"));
+        of_components.filter(is_index).count()
+    };
+    let channel = format!("ctf::{}//{CHANNEL}", data().join("ocm/ctf/v2-byval").display());
+    let channel = inspect(&SourceRef::parse(&channel).unwrap(), &Selection::default(), &offline()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let ours = crate::bundle::create(&channel, folder.path(), &crate::bundle::Kept::default()).await.unwrap().contents;
+    let mut counts = Vec::new();
+    for contents in [theirs, ours] {
+        let nested = nested(&contents);
+        let stub = Stub::start(serving(contents)).await;
+        let found = inspect(&source(&stub, CHANNEL), &Selection::default(), &plain(&stub.host)).await.unwrap();
+        counts.push((stub.seen().len(), found.lock.components.len(), nested));
+    }
+    let [(theirs, components, nested), (ours, _, ours_nested)] = counts[..] else { panic!() };
+    eprintln!(
+        "SHOW 04 nested-budget {components} component versions, {nested} with nested artifacts: {theirs} requests as the newer tool wrote them, {ours} as plinth did"
+    );
+    assert!(nested >= 4 && ours_nested >= nested);
+    assert_eq!((theirs, ours), (2 * components + nested, 2 * components));
 }
