@@ -1,5 +1,7 @@
 //! `artifact-index.json`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -25,8 +27,9 @@ pub struct IndexEntry {
 #[serde(rename_all = "camelCase")]
 struct RawIndex {
     schema_version: u64,
+    /// `null` in an empty one of the older tool.
     #[serde(default)]
-    artifacts: Vec<RawEntry>,
+    artifacts: Option<Vec<RawEntry>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,7 +54,23 @@ pub(crate) fn read(bytes: &[u8], what: &str) -> Result<Vec<IndexEntry>, Reposito
         let tag = (!raw.tag.is_empty()).then_some(raw.tag);
         Ok(IndexEntry { repository: raw.repository, tag, digest, media_type: raw.media_type })
     };
-    raw.artifacts.into_iter().map(entry).collect()
+    let entries: Vec<IndexEntry> = raw.artifacts.unwrap_or_default().into_iter().map(entry).collect::<Result<_, _>>()?;
+    refuse_two_meanings(&entries, what)?;
+    Ok(entries)
+}
+
+/// A tag of a repository names one manifest. Where two are listed for it, which one counts would be chance.
+fn refuse_two_meanings(entries: &[IndexEntry], what: &str) -> Result<(), RepositoryError> {
+    let mut named = BTreeMap::new();
+    for entry in entries {
+        let Some(tag) = &entry.tag else { continue };
+        let known = named.entry((entry.repository.as_str(), tag.as_str())).or_insert(&entry.digest);
+        if **known != entry.digest {
+            let reason = format!("{}:{tag} is listed twice, as {known} and as {}", entry.repository, entry.digest);
+            return Err(RepositoryError::malformed(what, reason));
+        }
+    }
+    Ok(())
 }
 
 /// Writes the index, sorted, so that the same content is the same bytes.
@@ -65,7 +84,7 @@ pub(crate) fn write(entries: &[IndexEntry]) -> Vec<u8> {
         digest: entry.digest.to_string(),
         media_type: entry.media_type,
     };
-    let index = RawIndex { schema_version: 1, artifacts: sorted.into_iter().map(raw).collect() };
+    let index = RawIndex { schema_version: 1, artifacts: Some(sorted.into_iter().map(raw).collect()) };
     serde_json::to_vec(&index).expect("an index is plain data")
 }
 
@@ -99,6 +118,24 @@ mod tests {
         ] {
             assert!(read(text.as_bytes(), "artifact-index.json").is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn reads_empty_indexes_and_refuses_tags_with_two_meanings() {
+        for text in [r#"{"schemaVersion":1}"#, r#"{"schemaVersion":1,"artifacts":null}"#, r#"{"schemaVersion":1,"artifacts":[]}"#]
+        {
+            assert_eq!(read(text.as_bytes(), "x").unwrap(), [], "{text}");
+        }
+        let two = |second: &[u8], tag: &str| {
+            let entry =
+                |content: &[u8]| serde_json::json!({"repository": "a", "tag": tag, "digest": Digest::of(content).as_str()});
+            let index = serde_json::json!({"schemaVersion": 1, "artifacts": [entry(b"x"), entry(second)]});
+            read(index.to_string().as_bytes(), "x")
+        };
+        assert_eq!(two(b"x", "1").unwrap().len(), 2);
+        assert_eq!(two(b"y", "").unwrap().len(), 2);
+        let error = two(b"y", "1").unwrap_err().to_string();
+        assert!(error.contains("a:1 is listed twice"), "{error}");
     }
 
     proptest! {

@@ -154,6 +154,27 @@ fn archives_of_both_tools_are_written_again() {
     }
 }
 
+/// Digests of SHA-512 make names that are too long for a plain tar header; empty blobs and many entries are nothing special.
+#[tokio::test]
+async fn long_names_and_empty_blobs_go_through_every_form() {
+    use crate::repository::ArtifactStore;
+
+    let mut contents = Contents { place: "x".into(), ..Contents::default() };
+    let empty = contents.add_blob(Vec::new());
+    let like: Digest = format!("sha512:{}", "0".repeat(128)).parse().unwrap();
+    let long = crate::fetch::hash_like(&like, b"long");
+    contents.blobs.insert(long.clone(), Payload::Bytes(Bytes::from_static(b"long")));
+    let folder = tempfile::tempdir().unwrap();
+    for (name, format) in [("x", Format::Folder), ("x.tar", Format::Tar), ("x.tgz", Format::Tgz)] {
+        let path = folder.path().join(name);
+        contents.write(&path, format).unwrap();
+        let store = Contents::open(&path, &Limits::default()).unwrap().into_store(Limits::default());
+        for (digest, expected) in [(&empty, &b""[..]), (&long, b"long")] {
+            assert_eq!(&store.blob("a", digest).await.unwrap().read(10).await.unwrap()[..], expected, "{name}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn never_panics(bytes in prop::collection::vec(any::<u8>(), 0..2000), flip in 0_usize..3000, to in any::<u8>()) {
