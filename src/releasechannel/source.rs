@@ -117,9 +117,12 @@ impl SourceRef {
 }
 
 impl RepositoryRef {
-    /// Reads `[type::]REGISTRY[/PATH]` or `[ctf::]PATH`.
+    /// Reads `[type::]REGISTRY[/PATH]`, `[ctf::]PATH`, or a specification as JSON.
     pub fn parse(text: &str) -> Result<Self, ResolveError> {
         let (kind, rest) = typed(text);
+        if rest.starts_with('{') {
+            return Self::from_json(kind, rest);
+        }
         let refuse = |reason: &str| ResolveError::Source { text: shortened(text), reason: reason.to_owned() };
         match kind {
             Some(kind) if is_ctf(kind) => return Ok(Self::Ctf(rest.into())),
@@ -130,6 +133,17 @@ impl RepositoryRef {
         let (plain_http, rest) = strip_scheme(rest).ok_or_else(|| refuse("only http, https and oci registries can be read"))?;
         let (host, sub_path) = rest.split_once('/').unwrap_or((rest, ""));
         Self::oci(host, sub_path, plain_http).ok_or_else(|| refuse("that is not a registry host and path"))
+    }
+
+    /// `TYPE::{…}` says the type before the rest of the specification.
+    fn from_json(kind: Option<&str>, text: &str) -> Result<Self, ResolveError> {
+        let refuse = |reason: String| ResolveError::Source { text: shortened(text), reason };
+        let mut object: Map<String, Value> = crate::text::json(text.as_bytes())
+            .map_err(|error| refuse(format!("that is not a repository specification: {error}")))?;
+        if let Some(kind) = kind {
+            object.entry("type").or_insert_with(|| kind.into());
+        }
+        Self::from_value(&Value::Object(object))
     }
 
     /// Reads an OCM repository specification, or text.
@@ -225,7 +239,9 @@ pub(crate) fn is_component_name(name: &str) -> bool {
 /// The last `//` that does not belong to a scheme parts repository and component; the physical spelling with
 /// `/component-descriptors/` does the same.
 fn split_component(text: &str) -> Option<(&str, &str)> {
-    let start = text.find("://").map_or(0, |at| at + 3);
+    // A specification ends with its brace, whatever is in it.
+    let brace = typed(text).1.starts_with('{').then(|| text.rfind("}//")).flatten();
+    let start = brace.or_else(|| text.find("://").map(|at| at + 3)).unwrap_or_default();
     if let Some(at) = text[start..].find("//") {
         return Some((&text[..start + at], &text[start + at + 2..]));
     }
@@ -243,7 +259,9 @@ fn split_version(component: &str) -> (&str, Option<&str>) {
 
 fn typed(text: &str) -> (Option<&str>, &str) {
     match text.split_once("::") {
-        Some((kind, rest)) if kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'/') && !kind.is_empty() => {
+        Some((kind, rest))
+            if kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'+')) && !kind.is_empty() =>
+        {
             (Some(kind), rest)
         }
         _ => (None, text),
@@ -252,6 +270,8 @@ fn typed(text: &str) -> (Option<&str>, &str) {
 
 fn is_ctf(kind: &str) -> bool {
     let name = kind.strip_suffix("/v1").unwrap_or(kind);
+    // The form may be said too, as the older tool does; what is there decides.
+    let name = ["+directory", "+tar", "+tgz"].iter().find_map(|form| name.strip_suffix(form)).unwrap_or(name);
     matches!(name, "ctf" | "CTF" | "CommonTransportFormat")
 }
 
@@ -302,8 +322,15 @@ fn bad_specification(value: &Value, reason: &str) -> ResolveError {
     ResolveError::Source { text: shortened(&value.to_string()), reason: format!("as a repository specification, {reason}") }
 }
 
+/// For messages: not everything, and no password of a URL.
 fn shortened(text: &str) -> String {
-    text.chars().take(200).collect()
+    let shown = match (text.find("://"), text.find('@')) {
+        (Some(scheme), Some(at)) if scheme < at && !text[scheme + 3..at].contains('/') => {
+            format!("{}…{}", &text[..scheme + 3], &text[at..])
+        }
+        _ => text.to_owned(),
+    };
+    shown.chars().take(200).collect()
 }
 
 #[cfg(test)]

@@ -35,6 +35,20 @@ fn reads_every_spelling_of_a_component_in_a_repository() {
     check("./a.tgz//acme.example/platform", RepositoryRef::Ctf("./a.tgz".into()), name, None);
     check("a.tar//acme.example/platform", RepositoryRef::Ctf("a.tar".into()), name, None);
     check("CommonTransportFormat::/abs//acme.example/platform", RepositoryRef::Ctf("/abs".into()), name, None);
+    check("ctf+tgz::./a.tgz//acme.example/platform", RepositoryRef::Ctf("./a.tgz".into()), name, None);
+    check("http://[::1]:5000/x//acme.example/platform:1.0.0", oci("[::1]:5000", "x", true), name, Some("1.0.0"));
+    check("localhost:8080//acme.example/platform", oci("localhost:8080", "", false), name, None);
+    check("localhost/x//acme.example/platform", oci("localhost", "x", false), name, None);
+    check("OCIRepository/v1::h.example/x//acme.example/platform", oci("h.example", "x", false), name, None);
+    check(
+        r#"{"type":"OCIRegistry","baseUrl":"http://h.example:5000","subPath":"x"}//acme.example/platform:1.0.0"#,
+        oci("h.example:5000", "x", true),
+        name,
+        Some("1.0.0"),
+    );
+    check(r#"oci::{"baseUrl":"https://h.example/x"}//acme.example/platform"#, oci("h.example", "x", false), name, None);
+    check(r#"{"type":"ctf","filePath":"a//b"}//acme.example/platform"#, RepositoryRef::Ctf("a//b".into()), name, None);
+    check("h.example/x//acme.example/platform: ~1.2 ", oci("h.example", "x", false), name, Some("~1.2"));
 }
 
 #[test]
@@ -71,9 +85,18 @@ fn refuses_what_is_no_source() {
         "h.example//Acme.example/x",
         "h.example/../x//acme.example/x",
         "h\n//acme.example/x",
+        "{\"type\":\"s3\"}//acme.example/x",
+        "{\"type\":\"oci\"}//acme.example/x",
+        "{//acme.example/x",
     ] {
         assert!(SourceRef::parse(text).is_err(), "{text:?} was accepted");
     }
+}
+
+#[test]
+fn passwords_in_a_url_are_refused_and_not_said() {
+    let error = SourceRef::parse("https://ann:hunter2@h.example/x//acme.example/x").unwrap_err().to_string();
+    assert!(!error.contains("hunter2") && error.contains("@h.example/x"), "{error}");
 }
 
 #[test]
