@@ -7,21 +7,24 @@ mod kept;
 mod staging;
 mod survey;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use futures::stream::{self, StreamExt};
 use plinth_api::lock::ReleaseLock;
 use serde_json::{Map, Value, json};
 
 pub use complete::{missing, missing_at, of_lock};
 pub use kept::Kept;
+use staging::{Fetched, Staging};
 pub use survey::{Item, Survey, survey};
 
 use crate::access::Access;
-use crate::assembly::{Blobs, MANIFEST, added, store};
+use crate::assembly::{Blobs, MANIFEST, Packed, added, store};
 use crate::channel::Channel;
 use crate::closure::Node;
 use crate::ctf::{Contents, IndexEntry};
-use crate::descriptor::{Descriptor, Schema};
+use crate::descriptor::{Descriptor, Resource, Schema};
 use crate::error::{ErrorKind, RepositoryError, ResolveError};
 use crate::image::is_tag;
 use crate::normalise::{Normalisation, normalise};
@@ -52,24 +55,52 @@ pub struct Bundle {
 /// is not fetched again, so that a broken run goes on. The same lock gives the same bytes. Of an index that is not kept whole, the members
 /// that are left out are in the archive neither as manifests nor with their layers; the index itself stays as it was signed.
 pub async fn create(channel: &Channel, staging: &Path, kept: &Kept) -> Result<Bundle, ResolveError> {
-    let mut staging = staging::Staging::new(staging, channel, kept)?;
+    let staging = Staging::new(staging, channel, kept)?;
     let mut bundle = Bundle {
         contents: Contents { place: "bundle".to_owned(), ..Contents::default() },
         resources: 0,
         bytes: 0,
         remarks: Vec::new(),
     };
+    let wanted = channel.closure.nodes.values().flat_map(|node| carried(node).map(move |element| (node, element)));
+    let fetches: Vec<_> = wanted.map(|(node, element)| staging.fetch(node, element)).collect();
+    // In their order, so that the same lock gives the same bytes and the same first error.
+    let mut fetches = stream::iter(fetches).buffered(channel.fetcher.limits.parallel.max(1));
+    let mut sizes = BTreeMap::new();
     for node in channel.closure.nodes.values() {
+        let mut fetched = Vec::new();
+        for _ in carried(node) {
+            let Fetched { packed, blobs } = fetches.next().await.expect("one for each element")?;
+            for (digest, (payload, size)) in blobs {
+                sizes.insert(digest.clone(), size);
+                bundle.contents.blobs.insert(digest, payload);
+            }
+            fetched.push(packed);
+        }
         let in_node = |source| ResolveError::Repository { path: node.path.clone(), source };
-        add_component(node, &mut staging, &mut bundle).await.map_err(in_node)?;
+        add_component(node, fetched, &mut bundle).map_err(in_node)?;
     }
     // A bundle of a bundle remembers what the first one did.
     let original = original_lock(channel).await?;
     add_lock(original.as_ref().unwrap_or(&channel.lock), channel, kept, &mut bundle.contents);
     bundle.contents.artifacts.sort();
     bundle.contents.artifacts.dedup();
-    bundle.bytes = staging.bytes;
+    bundle.bytes = sizes.values().sum();
     Ok(bundle)
+}
+
+/// What of a component version is in a bundle: resources with content, and sources whose content is beside the descriptor.
+fn carried(node: &Node) -> impl Iterator<Item = &Resource> {
+    let resources = node.descriptor.resources.iter().filter(|resource| has_content(resource));
+    resources.chain(node.descriptor.sources.iter().filter(|source| is_beside(source)))
+}
+
+fn has_content(resource: &Resource) -> bool {
+    Access::read(&resource.access) != Access::Nothing
+}
+
+fn is_beside(source: &Resource) -> bool {
+    matches!(Access::read(&source.access), Access::LocalBlob { .. })
 }
 
 /// Adds plinth itself: the component [`program::COMPONENT`] of this version, whose image is the static executable in one layer. Where
@@ -90,28 +121,25 @@ pub fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, stagin
     Ok(())
 }
 
-async fn add_component(node: &Node, staging: &mut staging::Staging<'_>, bundle: &mut Bundle) -> Result<(), RepositoryError> {
+/// `fetched` is what the node's [`carried`] elements have become, in order.
+fn add_component(node: &Node, fetched: Vec<Packed>, bundle: &mut Bundle) -> Result<(), RepositoryError> {
     let mut document = node.descriptor.document.clone();
-    let lists = match node.descriptor.schema {
-        Schema::V2 => "/component/resources",
-        Schema::V3Alpha1 => "/spec/resources",
+    let (resources, sources) = match node.descriptor.schema {
+        Schema::V2 => ("/component/resources", "/component/sources"),
+        Schema::V3Alpha1 => ("/spec/resources", "/spec/sources"),
     };
-    let mut blobs = Blobs::default();
-    let elements = document.pointer_mut(lists).and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
-    let mut changed = Vec::new();
-    for (resource, element) in node.descriptor.resources.iter().zip(elements) {
-        let Value::Object(mut element) = element else { continue };
-        if Access::read(&resource.access) != Access::Nothing {
-            let packed = staging.fetch(node, resource, &mut bundle.contents).await?;
-            bundle.resources += 1;
-            list_by_name(packed.reference_name.as_ref(), &packed.manifests, bundle);
-            localize(&mut element, &packed);
-            blobs.add(packed, "resource", &element);
-        }
-        changed.push(Value::Object(element));
+    let (mut blobs, mut fetched) = (Blobs::default(), fetched.into_iter());
+    for (element, _) in elements(&mut document, resources, &node.descriptor.resources).filter(|(_, read)| has_content(read)) {
+        let packed = fetched.next().expect("one for each resource with content");
+        bundle.resources += 1;
+        list_by_name(packed.reference_name.as_ref(), &packed.manifests, bundle);
+        localize(element, &packed);
+        blobs.add(packed, "resource", element);
     }
-    if let Some(list) = document.pointer_mut(lists) {
-        *list = changed.into();
+    for (element, _) in elements(&mut document, sources, &node.descriptor.sources).filter(|(_, read)| is_beside(read)) {
+        let packed = fetched.next().expect("one for each source with content");
+        localize(element, &packed);
+        blobs.add(packed, "source", element);
     }
     let what = node.at().to_string();
     let read = Descriptor::from_value(document.clone()).map_err(|error| RepositoryError::malformed(&what, error))?;
@@ -124,7 +152,17 @@ async fn add_component(node: &Node, staging: &mut staging::Staging<'_>, bundle: 
     Ok(())
 }
 
-fn localize(element: &mut Map<String, Value>, packed: &crate::assembly::Packed) {
+/// The elements of a list of the document, each with how it was read.
+fn elements<'a>(
+    document: &'a mut Value,
+    list: &str,
+    read: &'a [Resource],
+) -> impl Iterator<Item = (&'a mut Map<String, Value>, &'a Resource)> {
+    let found = document.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+    found.filter_map(Value::as_object_mut).zip(read)
+}
+
+fn localize(element: &mut Map<String, Value>, packed: &Packed) {
     let mut access = json!({"type": "localBlob", "localReference": packed.digest.as_str(), "mediaType": packed.media_type});
     if let Some(name) = &packed.reference_name {
         access["referenceName"] = name.as_str().into();

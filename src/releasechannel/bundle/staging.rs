@@ -1,8 +1,9 @@
-//! Fetching blobs into a folder, each once and proven.
+//! Fetching blobs into a folder, each once and proven; several at a time.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
@@ -11,11 +12,11 @@ use crate::access::Access;
 use crate::assembly::Packed;
 use crate::channel::Channel;
 use crate::closure::Node;
-use crate::ctf::{Contents, Payload, file_error};
+use crate::ctf::{Payload, file_error};
 use crate::descriptor::Resource;
 use crate::digest::Digest;
 use crate::error::{RepositoryError, ResolveError};
-use crate::fetch::{Artifact, Fetcher, Settled};
+use crate::fetch::{Artifact, Fetcher, Found, Settled, expected_digest, is_manifest_type, is_packed};
 use crate::image::ImageReference;
 use crate::repository::{BlobStream, Manifest, Pointer, entry_digest, media_type};
 
@@ -24,105 +25,140 @@ pub(super) struct Staging<'a> {
     folder: PathBuf,
     fetcher: &'a Fetcher,
     kept: &'a Kept,
-    /// Bytes of all blobs of this bundle.
-    pub(super) bytes: u64,
+    /// One at a time for each blob, which several resources may share; the size of those that are whole.
+    blobs: Mutex<BTreeMap<Digest, Arc<tokio::sync::Mutex<Option<u64>>>>>,
+}
+
+/// A resource that is in the folder.
+pub(super) struct Fetched {
+    /// What it has become.
+    pub(super) packed: Packed,
+    /// Everything that belongs to it, with sizes in bytes.
+    pub(super) blobs: BTreeMap<Digest, (Payload, u64)>,
 }
 
 impl<'a> Staging<'a> {
     pub(super) fn new(folder: &Path, channel: &'a Channel, kept: &'a Kept) -> Result<Self, ResolveError> {
         std::fs::create_dir_all(folder).map_err(|error| file_error("create", folder, error))?;
-        Ok(Self { folder: folder.to_owned(), fetcher: &channel.fetcher, kept, bytes: 0 })
+        Ok(Self { folder: folder.to_owned(), fetcher: &channel.fetcher, kept, blobs: Mutex::default() })
     }
 
     /// Fetches a resource and says what it has become.
-    pub(super) async fn fetch(
-        &mut self,
-        node: &Node,
-        resource: &Resource,
-        contents: &mut Contents,
-    ) -> Result<Packed, RepositoryError> {
+    pub(super) async fn fetch(&self, node: &Node, resource: &Resource) -> Result<Fetched, ResolveError> {
         let what = format!("resource {} of {}", resource.identity, node.at());
-        let found = self.fetcher.settle(node, resource, &what).await?;
-        match found {
-            Settled::Artifact(artifact) => self.artifact(&artifact, reference_name(resource), contents, &what).await,
-            Settled::Blob(stream) => {
-                let (digest, size) = self.save_unknown(stream).await?;
-                contents.blobs.insert(digest.clone(), Payload::File(self.path(&digest)));
-                Ok(Packed { digest, media_type: blob_type(resource), size, reference_name: None, manifests: Vec::new() })
+        let fetched = async {
+            let Some(digest) = plain_digest(resource, &what)? else {
+                return self.unknown(node, resource, &what).await;
+            };
+            let opened = async {
+                match self.fetcher.settle(node, resource, &what).await? {
+                    Settled::Blob(stream) => Ok(stream),
+                    Settled::Artifact(_) => {
+                        Err(RepositoryError::malformed(&what, "its media type is not that of an OCI artifact"))
+                    }
+                }
+            };
+            let size = self.once(&digest, opened).await?;
+            Ok(self.plain(digest, size, resource))
+        };
+        fetched.await.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })
+    }
+
+    /// What is known only when it has been opened. An artifact whose digest is that of its packed form stays packed: unpacked it would be
+    /// another thing to whoever verifies it.
+    async fn unknown(&self, node: &Node, resource: &Resource, what: &str) -> Result<Fetched, RepositoryError> {
+        let stream = match self.fetcher.settle(node, resource, what).await? {
+            Settled::Blob(stream) => stream,
+            Settled::Artifact(artifact) => {
+                let expected = expected_digest(resource, what)?;
+                if expected.is_none_or(|expected| expected.matches(&artifact.manifest.bytes)) {
+                    return self.artifact(&artifact, reference_name(resource), what).await;
+                }
+                match self.fetcher.open(node.source.as_ref(), &node.descriptor.name, resource, what).await? {
+                    Found::Blob { stream, .. } => stream.also(what, expected_digest(resource, what)?.as_ref()),
+                    Found::Artifact(_) => return Err(RepositoryError::malformed(what, "it is another thing than a moment ago")),
+                }
             }
-        }
+        };
+        let (digest, size) = self.save_unknown(stream).await?;
+        Ok(self.plain(digest, size, resource))
+    }
+
+    fn plain(&self, digest: Digest, size: u64, resource: &Resource) -> Fetched {
+        let blobs = BTreeMap::from([(digest.clone(), (Payload::File(self.path(&digest)), size))]);
+        let media_type = blob_type(resource);
+        Fetched { packed: Packed { digest, media_type, size, reference_name: None, manifests: Vec::new() }, blobs }
     }
 
     /// A manifest with everything below it, byte-identical.
-    async fn artifact(
-        &mut self,
-        artifact: &Artifact,
-        reference_name: Option<String>,
-        contents: &mut Contents,
-        what: &str,
-    ) -> Result<Packed, RepositoryError> {
-        let mut manifests = Vec::new();
-        self.manifest(artifact, &artifact.manifest, &mut manifests, contents, what).await?;
-        let (digest, media_type) = manifests[0].clone();
-        let size = artifact.manifest.bytes.len() as u64;
-        Ok(Packed { digest, media_type, size, reference_name, manifests })
-    }
-
-    fn manifest<'b>(
-        &'b mut self,
-        artifact: &'b Artifact,
-        manifest: &'b Manifest,
-        manifests: &'b mut Vec<(Digest, String)>,
-        contents: &'b mut Contents,
-        what: &'b str,
-    ) -> BoxFuture<'b, Result<(), RepositoryError>> {
-        async move {
+    async fn artifact(&self, artifact: &Artifact, name: Option<String>, what: &str) -> Result<Fetched, RepositoryError> {
+        let (mut manifests, mut blobs) = (Vec::<(Digest, String)>::new(), BTreeMap::new());
+        let mut left = vec![artifact.manifest.clone()];
+        while let Some(manifest) = left.pop() {
             if manifests.iter().any(|(digest, _)| *digest == manifest.digest) {
-                return Ok(());
+                continue;
             }
             check_members(manifests.len(), what)?;
-            let default = if manifest.is_index() { crate::assembly::INDEX } else { crate::assembly::MANIFEST };
-            let kind = if manifest.media_type.is_empty() { default.to_owned() } else { manifest.media_type.clone() };
-            manifests.push((manifest.digest.clone(), kind));
-            contents.blobs.insert(manifest.digest.clone(), Payload::Bytes(manifest.bytes.clone()));
-            self.bytes += manifest.bytes.len() as u64;
-            for member in manifest.entries("manifests").iter().filter(|member| self.kept.keeps(member)) {
-                let digest = entry_digest(member, what)?;
-                let mut below = artifact.store.manifest(&artifact.repository, &Pointer::Digest(digest)).await?;
-                if below.media_type.is_empty() {
-                    media_type(member).clone_into(&mut below.media_type);
-                }
-                self.manifest(artifact, &below, manifests, contents, what).await?;
-            }
+            let size = manifest.bytes.len() as u64;
+            manifests.push((manifest.digest.clone(), kind(&manifest)));
+            blobs.insert(manifest.digest.clone(), (Payload::Bytes(manifest.bytes.clone()), size));
             for blob in manifest.blobs() {
-                self.layer(artifact, blob, contents, what).await?;
+                let digest = entry_digest(blob, what)?;
+                let size = self.layer(artifact, blob, &digest).await?;
+                blobs.insert(digest.clone(), (Payload::File(self.path(&digest)), size));
             }
-            Ok(())
+            let mut below = self.members(artifact, &manifest, what).await?;
+            below.reverse();
+            left.append(&mut below);
         }
-        .boxed()
+        let (digest, media_type) = manifests[0].clone();
+        let size = artifact.manifest.bytes.len() as u64;
+        Ok(Fetched { packed: Packed { digest, media_type, size, reference_name: name, manifests }, blobs })
     }
 
-    async fn layer(
-        &mut self,
-        artifact: &Artifact,
-        blob: &Value,
-        contents: &mut Contents,
-        what: &str,
-    ) -> Result<(), RepositoryError> {
-        let digest = entry_digest(blob, what)?;
-        if contents.blobs.contains_key(&digest) {
-            return Ok(());
+    async fn members(&self, artifact: &Artifact, manifest: &Manifest, what: &str) -> Result<Vec<Manifest>, RepositoryError> {
+        let mut members = Vec::new();
+        for member in manifest.entries("manifests").iter().filter(|member| self.kept.keeps(member)) {
+            let pointer = Pointer::Digest(entry_digest(member, what)?);
+            let mut below = artifact.store.manifest(&artifact.repository, &pointer).await?;
+            if below.media_type.is_empty() {
+                media_type(member).clone_into(&mut below.media_type);
+            }
+            members.push(below);
         }
-        let path = self.path(&digest);
-        if !self.is_whole(&path, &digest).await? {
-            let stream = artifact.store.blob(&artifact.repository, &digest).await?;
-            // More bytes than the manifest says are not this blob: no need to wait for their end.
-            let said = blob.get("size").and_then(Value::as_u64);
-            self.save(stream.at_most(said.unwrap_or(u64::MAX)), &path).await?;
+        Ok(members)
+    }
+
+    async fn layer(&self, artifact: &Artifact, blob: &Value, digest: &Digest) -> Result<u64, RepositoryError> {
+        // More bytes than the manifest says are not this blob: no need to wait for their end.
+        let said = blob.get("size").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let opened = async { Ok(artifact.store.blob(&artifact.repository, digest).await?.at_most(said)) };
+        self.once(digest, opened).await
+    }
+
+    /// A blob that is there already, or is fetched now; its size.
+    async fn once(
+        &self,
+        digest: &Digest,
+        open: impl Future<Output = Result<BlobStream, RepositoryError>>,
+    ) -> Result<u64, RepositoryError> {
+        let turn = self.turn(digest);
+        let mut known = turn.lock().await;
+        if let Some(size) = *known {
+            return Ok(size);
         }
-        self.bytes += path.metadata().map_err(|error| file_error("read", &path, error))?.len();
-        contents.blobs.insert(digest, Payload::File(path));
-        Ok(())
+        let path = self.path(digest);
+        if !self.is_whole(&path, digest).await? {
+            self.save(open.await?, &path).await?;
+        }
+        let size = path.metadata().map_err(|error| file_error("read", &path, error))?.len();
+        *known = Some(size);
+        Ok(size)
+    }
+
+    fn turn(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<Option<u64>>> {
+        let mut blobs = self.blobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Arc::clone(blobs.entry(digest.clone()).or_default())
     }
 
     /// What an earlier run left is only used if its digest is right.
@@ -149,11 +185,10 @@ impl<'a> Staging<'a> {
         Ok(())
     }
 
-    async fn save_unknown(&mut self, stream: BlobStream) -> Result<(Digest, u64), RepositoryError> {
+    async fn save_unknown(&self, stream: BlobStream) -> Result<(Digest, u64), RepositoryError> {
         let (partial, digest, size) = self.write_partial(stream).await?;
         let path = self.path(&digest);
         partial.persist(&path).map_err(|error| file_error("write", &path, error.error))?;
-        self.bytes += size;
         Ok((digest, size))
     }
 
@@ -177,6 +212,11 @@ impl<'a> Staging<'a> {
     }
 }
 
+fn kind(manifest: &Manifest) -> String {
+    let default = if manifest.is_index() { crate::assembly::INDEX } else { crate::assembly::MANIFEST };
+    if manifest.media_type.is_empty() { default.to_owned() } else { manifest.media_type.clone() }
+}
+
 /// Members of an index, and indexes of indexes, are bounded.
 pub(super) fn check_members(count: usize, what: &str) -> Result<(), RepositoryError> {
     const MEMBERS: usize = 1000;
@@ -184,6 +224,18 @@ pub(super) fn check_members(count: usize, what: &str) -> Result<(), RepositoryEr
         return Ok(());
     }
     Err(RepositoryError::Limit { what: what.to_owned(), limit: MEMBERS as u64, unit: "manifests" })
+}
+
+/// The digest of a blob that is known before it is read, and is what the resource's own digest says.
+fn plain_digest(resource: &Resource, what: &str) -> Result<Option<Digest>, RepositoryError> {
+    let (digest, media_type) = match Access::read(&resource.access) {
+        Access::LocalBlob { reference, media_type, .. } => (reference, media_type),
+        Access::OciBlob { digest, media_type, .. } => (digest, media_type),
+        _ => return Ok(None),
+    };
+    let is_plain = !is_manifest_type(&media_type) && !is_packed(&media_type);
+    let is_expected = expected_digest(resource, what)?.is_none_or(|expected| expected == digest);
+    Ok(Some(digest).filter(|_| is_plain && is_expected))
 }
 
 /// `repository:tag`, without the host: what both OCM tools keep.

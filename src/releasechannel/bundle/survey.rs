@@ -18,7 +18,7 @@ use crate::repository::{Manifest, Pointer, entry_digest, media_type};
 /// The list, and its size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// One entry a resource, ordered by component and then as in its descriptor.
+    /// One entry a resource, ordered by component and then as in its descriptor; sources whose content is beside the descriptor come last.
     pub items: Vec<Item>,
     /// Bytes of everything whose size is known; what several resources share counts once.
     pub bytes: u64,
@@ -50,12 +50,8 @@ type Sizes = BTreeMap<Digest, u64>;
 
 /// Reads manifests and asks for sizes; reads no layer and no blob.
 pub async fn survey(channel: &Channel, kept: &Kept) -> Result<Survey, ResolveError> {
-    let all =
-        channel.closure.nodes.values().flat_map(|node| node.descriptor.resources.iter().map(move |resource| (node, resource)));
-    let looks: Vec<_> = all
-        .filter(|(_, resource)| Access::read(&resource.access) != Access::Nothing)
-        .map(|(node, resource)| look(&channel.fetcher, node, resource, kept))
-        .collect();
+    let all = channel.closure.nodes.values().flat_map(|node| super::carried(node).map(move |element| (node, element)));
+    let looks: Vec<_> = all.map(|(node, resource)| look(&channel.fetcher, node, resource, kept)).collect();
     let mut results = stream::iter(looks).buffered(channel.fetcher.limits.parallel.max(1));
     let (mut survey, mut sizes) = (Survey::default(), Sizes::new());
     while let Some(found) = results.next().await {

@@ -1,7 +1,8 @@
 use crate::error::ErrorKind;
 use crate::options::{Limits, Options, Verify};
 use crate::registry::{Registries, push};
-use crate::resolve::{Selection, inspect, resolve};
+use crate::resolve::{inspect, resolve};
+use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};
 use crate::testing::{RealRegistry, data, offline};
 
@@ -188,4 +189,99 @@ async fn a_layer_without_end_is_cut_at_its_size() {
     let error = create(&channel, &staging, &Kept::default()).await.unwrap_err();
     assert!(error.to_string().contains("over the limit of 10 bytes"), "{error}");
     assert!(!staging.join(layer.file_name()).exists());
+}
+
+/// Several downloads at a time, never more to one host than allowed; a layer that many images share is fetched once, and what a broken run
+/// left is not fetched again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn downloads_overlap_within_their_bound_and_nothing_is_fetched_twice() {
+    use crate::testing::{Stub, http, serving};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    let contents = Contents::open(&data().join("ocm/ctf/v2-byval"), &offline().limits).unwrap();
+    let serve = serving(contents);
+    let (now, most, broken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
+    let (counted, highest, failing) = (Arc::clone(&now), Arc::clone(&most), Arc::clone(&broken));
+    let stub = Stub::start(move |seen, count| {
+        highest.fetch_max(counted.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        counted.fetch_sub(1, Ordering::SeqCst);
+        let is_broken = failing.lock().unwrap().as_ref().is_some_and(|digest: &String| seen.path.ends_with(digest.as_str()));
+        if is_broken { http("403 Forbidden", &[], b"") } else { serve(seen, count) }
+    })
+    .await;
+    let limits = Limits { parallel: 3, ..offline().limits };
+    let options = Options { plain_http: [stub.host.clone()].into(), limits, ..offline() };
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = |seen: &[crate::testing::Seen]| -> Vec<String> {
+        let paths = seen.iter().map(|seen| seen.path.rsplit('/').next().unwrap().to_owned());
+        let mut digests: Vec<String> = paths.filter(|last| last.starts_with("sha256:")).collect();
+        digests.sort();
+        digests
+    };
+    let channel = channel_at(&stub.host, &options).await;
+    let whole = create(&channel, &folder.path().join("whole"), &Kept::default()).await.unwrap();
+    let seen = blobs(&stub.seen());
+    let mut once = seen.clone();
+    once.dedup();
+    assert_eq!(seen, once, "something was fetched twice");
+    assert!((2..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+
+    // One layer fails; the next run fetches it, and not what came before it.
+    let layers: Vec<String> = stub.seen().into_iter().map(|seen| seen.path).filter(|path| path.contains("/blobs/")).collect();
+    let victim = layers.last().unwrap().rsplit('/').next().unwrap().to_owned();
+    *broken.lock().unwrap() = Some(victim.clone());
+    let staging = folder.path().join("broken");
+    let channel = channel_at(&stub.host, &options).await;
+    let error = create(&channel, &staging, &Kept::default()).await.unwrap_err();
+    assert!(error.to_string().contains("403"), "{error}");
+    *broken.lock().unwrap() = None;
+    let before = stub.seen().len();
+    let channel = channel_at(&stub.host, &options).await;
+    let again = create(&channel, &staging, &Kept::default()).await.unwrap();
+    let asked = blobs(&stub.seen()[before..]);
+    assert!(asked.contains(&victim) && asked.len() < seen.len(), "{} of {} were asked for again", asked.len(), seen.len());
+    assert_eq!(again.contents.blobs.keys().collect::<Vec<_>>(), whole.contents.blobs.keys().collect::<Vec<_>>());
+}
+
+/// An artifact whose digest is that of its packed form travels packed, and a source's content travels too.
+#[tokio::test]
+async fn what_is_recorded_packed_stays_packed_and_sources_go_along() {
+    use crate::digest::Digest;
+    use crate::testing::{add, set};
+    let layer = b"kind: ConfigMap";
+    let manifest =
+        json!({"schemaVersion": 2, "layers": [{"digest": Digest::of(layer).as_str(), "mediaType": "application/x-yaml"}]})
+            .to_string();
+    let listed = json!({"manifests": [{"digest": Digest::of(manifest.as_bytes()).as_str()}]});
+    let packed = set("index.json", &listed, &[manifest.as_bytes(), layer]);
+    let mut contents = Contents::default();
+    let (reference, source) = (contents.add_blob(packed), contents.add_blob(b"the source".to_vec()));
+    let local = |digest: &Digest, kind: &str| json!({"type": "localBlob", "localReference": digest.as_str(), "mediaType": kind});
+    let resource = |name: &str, digest: &Digest| {
+        json!({"name": name, "version": "1", "type": "ociImage", "relation": "local",
+            "access": local(&reference, "application/vnd.oci.image.manifest.v1+tar"),
+            "digest": {"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "genericBlobDigest/v1", "value": digest.hex()}})
+    };
+    let more = json!({"resources": [resource("packed", &reference), resource("unpacked", &Digest::of(manifest.as_bytes()))],
+        "sources": [{"name": "src", "version": "1", "type": "text", "access": local(&source, "text/plain")}]});
+    add(&mut contents, "acme.example/x", "1.0.0", more);
+    let folder = tempfile::tempdir().unwrap();
+    contents.write(&folder.path().join("ctf"), crate::Format::Folder).unwrap();
+    let at = |name: &str| format!("ctf::{}//acme.example/x:1.0.0", folder.path().join(name).display());
+    let read =
+        async |name: &str| inspect(&SourceRef::parse(&at(name)).unwrap(), &Selection::default(), &offline()).await.unwrap();
+    let bundle = create(&read("ctf").await, &folder.path().join("parts"), &Kept::default()).await.unwrap();
+    bundle.contents.write(&folder.path().join("bundle"), crate::Format::Folder).unwrap();
+    let again = read("bundle").await;
+    assert_eq!(again.verify_resources().await.unwrap().resources_read, 2);
+    let descriptor = again.descriptor(&again.root).unwrap();
+    let media_type = |resource: &Resource| resource.access["mediaType"].as_str().unwrap_or_default().to_owned();
+    let types: Vec<String> = descriptor.resources.iter().map(media_type).collect();
+    assert_eq!(types, ["application/vnd.oci.image.manifest.v1+tar", MANIFEST]);
+    assert!(bundle.contents.blobs.contains_key(&source) && descriptor.sources[0].access["localReference"] == source.as_str());
+    for name in ["packed", "unpacked"] {
+        assert_eq!(&again.fetch(&again.root, name).await.unwrap()[..], layer);
+    }
 }
