@@ -1,6 +1,6 @@
 //! What a resolved channel holds, as plain data.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use plinth_api::lock::{LockedRef, ReleaseLock};
 use plinth_releasechannel::{Channel, ComponentVersion, localization::Localization};
@@ -19,7 +19,12 @@ pub struct Content {
     pub distribution: Option<LockedRef>,
     /// Where the channel's images are: in a mirror, or where the channel says.
     pub images: Arc<Localization>,
+    /// Documents of the resources that [`crate::plan::manifests`] names, as far as they were read.
+    pub manifests: BTreeMap<Manifest, Vec<Value>>,
 }
+
+/// A component version, and the name of one of its resources that a Deployer applies.
+pub type Manifest = (ComponentVersion, String);
 
 /// One RGD resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +50,7 @@ impl From<&Channel> for Content {
             instances: channel.instances.iter().map(|text| (locked(&text.component), text.text.clone())).collect(),
             distribution: channel.distribution.as_ref().map(locked),
             images: Arc::new(Localization::describing(&channel.lock)),
+            manifests: BTreeMap::new(),
         }
     }
 }

@@ -32,7 +32,7 @@ pub mod values;
 pub mod wanted;
 mod write;
 
-pub use content::{Content, RgdText};
+pub use content::{Content, Manifest, RgdText};
 pub use distribution::{Choice, Distribution, Rgd};
 pub use error::Error;
 pub use plan::Planned;

@@ -24,7 +24,7 @@ use plinth_engine::{
 use plinth_run::{Deferred, Plan};
 
 use crate::{
-    content::Content,
+    content::{Content, Manifest},
     digest,
     distribution::Distribution,
     error::Error,
@@ -121,6 +121,14 @@ pub fn draft(
         places,
         remarks,
     })
+}
+
+/// The resources that Deployers of this distribution apply, as far as that is known before the run: their documents belong into
+/// [`Content::manifests`], so that images in them are looked at before anything is written. What cannot be drafted has none; making the plan
+/// says why.
+pub fn manifests(content: &Content, distribution: &Distribution, settings: &Settings) -> BTreeSet<Manifest> {
+    let drafted = draft(content, distribution, settings, Arc::new(schema::builtin().clone()));
+    drafted.map(|draft| images::deployed(&draft.places, content)).unwrap_or_default()
 }
 
 /// Plans against a cluster: reads its schemas and objects, writes nothing.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use plinth_api::lock::ReleaseLock;
 use plinth_api::platform::PlatformSpec;
+use serde_json::Value;
 
 use crate::closure::Closure;
+use crate::ctf::archive::gunzip_bytes;
 use crate::error::ResolveError;
 use crate::fetch::Fetcher;
 use crate::repository::{ComponentRepository, ComponentVersion};
@@ -64,6 +66,17 @@ impl Channel {
     pub async fn fetch(&self, component: &ComponentVersion, resource: &str) -> Result<Bytes, ResolveError> {
         let node = self.closure.require(component)?;
         self.fetcher.resource(node, resource).await
+    }
+
+    /// The YAML or JSON documents of a resource, decompressed where they are compressed; empty ones are left out.
+    pub async fn documents(&self, component: &ComponentVersion, resource: &str) -> Result<Vec<Value>, ResolveError> {
+        let refuse =
+            |reason: String| ResolveError::Document { component: component.clone(), resource: resource.to_owned(), reason };
+        let bytes = self.fetch(component, resource).await?;
+        let plain = gunzip_bytes(&bytes, "the document", self.fetcher.limits.document_bytes)
+            .map_err(|error| refuse(error.to_string()))?;
+        let documents = crate::text::yaml_documents(&plain).map_err(|error| refuse(format!("it is not YAML: {error}")))?;
+        Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
     }
 
     /// Reads all content that is beside the descriptors and compares it with its digests; compares pinned references. What was proven

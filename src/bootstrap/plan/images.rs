@@ -6,10 +6,16 @@ use plinth_api::{
     delivery::{ComponentSpec, ResourceSpec},
     lock::{LockedComponent, LockedRef, ReleaseLock},
 };
-use plinth_releasechannel::{ComponentVersion, versions};
+use plinth_releasechannel::{ComponentVersion, localization::Applied, versions};
+use serde_json::Value;
 
 use super::{Remark, expand::Place};
-use crate::{content::Content, distribution::Distribution, settings::Settings, wanted};
+use crate::{
+    content::{Content, Manifest},
+    distribution::Distribution,
+    settings::Settings,
+    wanted,
+};
 
 /// How many images a remark names.
 const NAMED: usize = 12;
@@ -20,7 +26,9 @@ type Used = BTreeSet<(ComponentVersion, String)>;
 pub(super) fn remarks(content: &Content, distribution: &Distribution, settings: &Settings, places: &[Place]) -> Vec<Remark> {
     let (instance, in_instance) = wanted::localized_instance(distribution, settings);
     let own = ("the instance ".to_owned() + instance.name(), in_instance);
-    let found = || distribution.images.found.iter().chain([&own]);
+    let manifests = deployed(places, content);
+    let in_manifests = manifests.iter().filter_map(|manifest| in_manifest(content, manifest)).collect::<Vec<_>>();
+    let found = || distribution.images.found.iter().chain([&own]).chain(&in_manifests);
     let mut remarks = Vec::new();
     for (document, applied) in found() {
         remarks.extend(applied.leaks.iter().map(|image| leak(document, image)));
@@ -29,6 +37,32 @@ pub(super) fn remarks(content: &Content, distribution: &Distribution, settings: 
     used.extend(found().flat_map(|(_, applied)| applied.used.iter().cloned()));
     remarks.extend(unused(content, distribution, &used));
     remarks
+}
+
+/// Resources that Deployers apply, as far as that is known before the run.
+pub(super) fn deployed(places: &[Place], content: &Content) -> BTreeSet<Manifest> {
+    let text = |place: &Place, path: &[&str]| place.object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let wanted: BTreeSet<String> = places
+        .iter()
+        .filter(|place| place.is_delivery("Deployer"))
+        .map(|place| text(place, &["spec", "resourceRef", "name"]))
+        .collect();
+    let is_open = |name: &str| name.contains("${");
+    // Two names of which one is known only during the run may be the same.
+    let is_wanted =
+        |name: &str| wanted.contains(name) || (!wanted.is_empty() && is_open(name)) || wanted.iter().any(|name| is_open(name));
+    let components = asked(places, &content.lock);
+    let resources = places.iter().filter(|place| place.is_delivery("Resource") && is_wanted(place.object.name()));
+    let specs = resources.filter_map(|place| serde_json::from_value::<ResourceSpec>(place.object.spec().clone()).ok());
+    let is_named = |spec: &ResourceSpec| spec.resource.by_reference.resource.get("name").is_some_and(|name| !is_open(name));
+    specs.filter(is_named).flat_map(|spec| of_resource(&spec, &components, &content.lock)).collect()
+}
+
+fn in_manifest(content: &Content, manifest: &Manifest) -> Option<(String, Applied)> {
+    let (component, resource) = manifest;
+    let mut applied = Applied::default();
+    content.manifests.get(manifest)?.iter().cloned().for_each(|mut document| content.images.apply(&mut document, &mut applied));
+    Some((format!("the resource {resource} of {component}"), applied))
 }
 
 fn leak(document: &str, image: &str) -> Remark {

@@ -413,3 +413,35 @@ async fn what_a_resource_object_asks_for_is_used() {
     let unused: Vec<&Remark> = planned.remarks.iter().filter(|remark| remark.reason == "Unused").collect();
     assert_eq!(unused, [] as [&Remark; 0]);
 }
+
+/// What a Deployer will apply is looked through for images like everything else, and names them as used.
+#[tokio::test(start_paused = true)]
+async fn images_in_manifests_of_deployers_are_in_the_plan() {
+    let mut bench = on_a_mirror(json!({"type": "ociArtifact", "imageReference": IMAGE}));
+    let manifest = plinth_api::lock::LockedResource { name: "manifest".into(), ..Default::default() };
+    bench.content.lock.components[1].resources.push(manifest);
+    let delivery = "apiVersion: delivery.ocm.software/v1alpha1\n        kind";
+    let template = format!(
+        "    - id: component\n      template:\n        {delivery}: Component\n        metadata: {{name: parts}}\n        spec: {{repositoryRef: {{name: repo}}, component: acme.example/worker, semver: v1.0.0, interval: 1m}}\n    - id: text\n      template:\n        {delivery}: Resource\n        metadata: {{name: text}}\n        spec: {{componentRef: {{name: parts}}, resource: {{byReference: {{resource: {{name: manifest}}}}}}}}\n    - id: apply\n      template:\n        {delivery}: Deployer\n        metadata: {{name: apply}}\n        spec: {{resourceRef: {{name: text, namespace: default}}}}\n"
+    );
+    bench.content.rgds[1].text.push_str(&template);
+    let distribution = crate::distribution::choose(&bench.content, None).unwrap();
+    let wanted = super::manifests(&bench.content, &distribution, &bench.settings);
+    let worker = plinth_releasechannel::ComponentVersion::new("acme.example/worker", "v1.0.0");
+    assert_eq!(wanted.into_iter().collect::<Vec<_>>(), [(worker.clone(), "manifest".to_owned())]);
+
+    let pod = json!({"kind": "Pod", "spec": {"containers": [{"image": "quay.example/miner:1"}, {"image": "ghcr.example/acme/spare:v1"}]}});
+    bench.content.manifests = [((worker, "manifest".to_owned()), vec![pod])].into();
+    let planned = planned(&bench).await;
+    let told = |reason: &str| {
+        planned.remarks.iter().filter(|remark| remark.reason == reason).map(|remark| remark.message.as_str()).collect::<Vec<_>>()
+    };
+    assert!(
+        told("Leak")
+            .iter()
+            .any(|leak| leak.contains("quay.example/miner:1") && leak.contains("the resource manifest of acme.example/worker")),
+        "{:?}",
+        told("Leak")
+    );
+    assert_eq!(told("Unused"), [""; 0]);
+}

@@ -11,9 +11,13 @@ use std::{
 
 use jiff::Timestamp;
 use plinth_api::{Object, ObjectKey};
-use plinth_bootstrap::{Approver, Choice, Content, Distribution, Request, Settings, distribution, ports::Always, runner, wanted};
+use plinth_bootstrap::{
+    Approver, Choice, Content, Distribution, Manifest, Request, Settings, distribution, plan, ports::Always, runner, wanted,
+};
+use plinth_releasechannel::Channel;
 use plinth_run::{Event, History, Outcome, Plan, RunId, Sink};
 use plinth_tui::{Effect, Message, Model, app};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -80,16 +84,35 @@ pub(crate) async fn load_with(
     let channel = load::resolved(source, &load::selection(selection)?, &options).await?;
     load::tell_remarks(&channel, out);
     let images = Arc::new(load::images(source, &channel).await?);
-    let content = Content { images, ..Content::from(&channel) };
+    let mut content = Content { images, ..Content::from(&channel) };
     let settings = load::settings(source, selection, &channel)?;
     let choice = selection.distribution.as_deref().map(Choice::parse);
     let distribution = distribution::choose(&content, choice.as_ref()).map_err(|error| wire::refused(&error))?;
+    content.manifests = manifests(&channel, &content, &distribution, &settings, out).await;
     let is_its = |scenario: &&plinth_releasechannel::ComponentText| {
         scenario.component.name == distribution.component.name && scenario.component.version == distribution.component.version
     };
     let scenario = channel.scenarios.iter().find(is_its).map(|scenario| scenario.text.clone());
     let authority = channel.platform.and_then(|platform| platform.source.ca);
     Ok(Loaded { content, distribution, settings, authority, scenario, saved: None })
+}
+
+/// What Deployers will apply, for its images. A manifest that cannot be read here is said: its Deployer will say so again.
+async fn manifests(
+    channel: &Channel,
+    content: &Content,
+    distribution: &Distribution,
+    settings: &Settings,
+    out: Out,
+) -> BTreeMap<Manifest, Vec<Value>> {
+    let mut manifests = BTreeMap::new();
+    for (component, resource) in plan::manifests(content, distribution, settings) {
+        match channel.documents(&component, &resource).await {
+            Ok(documents) => drop(manifests.insert((component, resource), documents)),
+            Err(error) => out.talk(&format!("note: images in the resource {resource} of {component} are not known: {error}")),
+        }
+    }
+    manifests
 }
 
 /// Runs `plinth up`.
