@@ -37,6 +37,14 @@ pub(crate) enum Keep<'a> {
     Folder(&'a Path),
 }
 
+/// Refuses an executable that cannot run in an image with nothing else in it.
+pub fn check(executable: &Path) -> Result<(), RepositoryError> {
+    let failed = |error| file_error("read", executable, error);
+    let mut file = File::open(executable).map_err(failed)?;
+    let found = architecture(&mut file).map_err(failed)?;
+    found.map(|_| ()).map_err(|reason| RepositoryError::malformed(executable.display().to_string(), reason))
+}
+
 /// Packs a static Linux executable. `name` is `repository:tag`, the ordinary name of the image.
 pub(crate) fn pack(executable: &Path, name: &str, keep: &Keep<'_>, contents: &mut Contents) -> Result<Packed, RepositoryError> {
     let refuse = |reason: String| RepositoryError::malformed(executable.display().to_string(), reason);

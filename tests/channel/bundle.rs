@@ -1,10 +1,12 @@
 //! `bundle create`, `ls`, `push` and `verify`, from archives of both tools to a real registry.
 
+use std::process::Command;
+
 use plinth_support::{Ctf, Registry};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{CHANNEL, archive, plinth};
+use crate::{CHANNEL, archive, bundled, plinth, static_program};
 
 struct Site {
     folder: TempDir,
@@ -35,7 +37,7 @@ fn show_04_bundle_verbs() {
     for name in ["v1-byval", "v2-byval"] {
         let source = archive(&format!("ctf/{name}"), CHANNEL);
         let (file, lock) = (site.path(&format!("{name}.tgz")), site.lock(&source));
-        let created = plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
+        let created = bundled(&[&source, "-f", &file]).with_code(0);
         assert!(created.text().contains("RESOURCE") && created.text().contains("gateway"), "{}", created.text());
         assert!(!std::path::Path::new(&format!("{file}.parts")).exists(), "what was fetched is left over");
 
@@ -45,7 +47,7 @@ fn show_04_bundle_verbs() {
 
         // The same lock gives the same bytes, from the lock too.
         for (source, again) in [(&source, "again.tgz"), (&lock, "from-lock.tgz")] {
-            plinth(&["bundle", "create", source, "-f", &site.path(again)]).with_code(0);
+            bundled(&[source, "-f", &site.path(again)]).with_code(0);
             let same = std::fs::read(&file).unwrap() == std::fs::read(site.path(again)).unwrap();
             assert!(same, "{name}: {again} has other bytes");
         }
@@ -67,7 +69,7 @@ fn what_is_missing_is_named_exactly() {
     let site = Site::new();
     let source = archive("ctf/v2-byval", CHANNEL);
     let (folder, lock) = (site.path("bundle"), site.lock(&source));
-    plinth(&["bundle", "create", &source, "-f", &folder]).with_code(0);
+    bundled(&[&source, "-f", &folder]).with_code(0);
     let ctf = Ctf::open(folder.as_ref());
     let index: Value = serde_json::from_slice(&std::fs::read(format!("{folder}/artifact-index.json")).unwrap()).unwrap();
     let image = index["artifacts"].as_array().unwrap().iter().find(|entry| entry["repository"] == "upstream/gateway").unwrap();
@@ -98,7 +100,7 @@ fn a_broken_run_goes_on() {
     let site = Site::new();
     let source = archive("ctf/v1-byval", CHANNEL);
     let file = site.path("bundle.tar");
-    plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
+    bundled(&[&source, "-f", &file]).with_code(0);
     let whole = std::fs::read(&file).unwrap();
     // A second run finds what the first had fetched, some of it damaged, and makes the same archive of it.
     std::fs::remove_file(&file).unwrap();
@@ -109,7 +111,7 @@ fn a_broken_run_goes_on() {
     for (at, (name, bytes)) in archive.iter().enumerate() {
         std::fs::write(format!("{staging}/{name}"), if at == 0 { b"damaged".as_slice() } else { bytes }).unwrap();
     }
-    plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
+    bundled(&[&source, "-f", &file]).with_code(0);
     assert!(std::fs::read(&file).unwrap() == whole);
 }
 
@@ -130,20 +132,12 @@ fn tar_entries(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// A static executable of this machine, as far as its header says.
-fn program() -> Vec<u8> {
-    let mut bytes = vec![0; 50_000];
-    bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
-    bytes[18] = 0x3e;
-    bytes
-}
-
 /// plinth is in the bundle beside the channel, which stays the only one there, and in the mirror under its own name.
 #[test]
 fn plinth_itself_travels_along() {
     let site = Site::new();
     let (source, file, plinth_file) = (archive("ctf/v2-byval", CHANNEL), site.path("bundle.tgz"), site.path("plinth"));
-    std::fs::write(&plinth_file, program()).unwrap();
+    std::fs::write(&plinth_file, static_program()).unwrap();
     let created = plinth(&["bundle", "create", &source, "-f", &file, "--program", &plinth_file]).with_code(0);
     assert!(!created.stderr.contains("plinth itself"), "{}", created.stderr);
     let listed = plinth(&["channel", "ls", &file]).with_code(0).text();
@@ -157,10 +151,32 @@ fn plinth_itself_travels_along() {
 
     let refused = plinth(&["bundle", "create", &source, "-f", &site.path("other.tgz"), "--program", "/bin/sh"]).with_code(4);
     assert!(refused.stderr.contains("not a static build"), "{}", refused.stderr);
-    let own = plinth(&["bundle", "create", &source, "-f", &site.path("own.tgz")]).with_code(0);
+    assert!(!std::path::Path::new(&site.path("other.tgz.parts")).exists(), "something was fetched before the refusal");
+}
+
+/// The executable that runs is static: it goes into the bundle by itself, and what comes out of the mirror runs where there is nothing else.
+#[test]
+fn show_04_program_in_bundle() {
+    let site = Site::new();
+    let (source, file) = (archive("ctf/v1", "acme.example/services/notifier"), site.path("bundle"));
+    plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
+    let blobs = std::fs::read_dir(format!("{file}/blobs")).unwrap().map(|entry| entry.unwrap());
+    let layer = blobs.max_by_key(|entry| entry.metadata().unwrap().len()).unwrap().path();
+    let root = site.path("root");
+    std::fs::create_dir(&root).unwrap();
+    assert!(Command::new("tar").arg("-xzf").arg(layer).args(["-C", &root]).status().unwrap().success());
+    let (own, packed) = (env!("CARGO_BIN_EXE_plinth"), format!("{root}/plinth"));
+    assert!(std::fs::read(own).unwrap() == std::fs::read(&packed).unwrap(), "the executable in the bundle is another one");
+    // The folder as the whole file system: as root, else in a namespace where we may call ourselves so.
+    let ran = [&["chroot"][..], &["unshare", "--map-root-user", "chroot"]].map(|with| {
+        let output = Command::new(with[0]).args(&with[1..]).args([&root, "/plinth", "--version"]).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+    });
+    let expected = format!("plinth {}", env!("CARGO_PKG_VERSION"));
+    assert!(ran.contains(&expected), "{ran:?}");
+    let bytes = std::fs::metadata(&packed).unwrap().len();
     eprintln!(
-        "SHOW 04 program-in-bundle with --program; by itself: {}",
-        own.stderr.lines().find(|line| line.contains("plinth itself")).unwrap_or("in the bundle")
+        "SHOW 04 program-in-bundle this executable of {bytes} bytes is static; out of the bundle it runs in an empty root as {expected}"
     );
 }
 
@@ -170,8 +186,8 @@ fn one_platform_of_an_image() {
     let source = archive("ctf/v2-byval", CHANNEL);
     let lock = site.lock(&source);
     let (all, one) = (site.path("all.tar"), site.path("one.tar"));
-    plinth(&["bundle", "create", &source, "-f", &all]).with_code(0);
-    plinth(&["bundle", "create", &source, "-f", &one, "--platform", "linux/amd64"]).with_code(0);
+    bundled(&[&source, "-f", &all]).with_code(0);
+    bundled(&[&source, "-f", &one, "--platform", "linux/amd64"]).with_code(0);
     let size = |path: &str| std::fs::metadata(path).unwrap().len();
     assert!(size(&one) < size(&all), "{} {}", size(&one), size(&all));
     plinth(&["bundle", "verify", &one, "--lock", &lock, "--platform", "linux/amd64"]).with_code(0);
@@ -180,5 +196,5 @@ fn one_platform_of_an_image() {
     let host = site.registry.host();
     let refused = plinth(&["bundle", "push", &one, &host, "--plain-http", &host]).with_code(4);
     assert!(refused.stderr.contains("leaves") && refused.stderr.contains("linux/amd64"), "{}", refused.stderr);
-    plinth(&["bundle", "create", &source, "-f", &one, "--platform", "amd64"]).with_code(64);
+    bundled(&[&source, "-f", &one, "--platform", "amd64"]).with_code(64);
 }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use plinth_support::Registry;
 use tempfile::TempDir;
 
-use crate::{CHANNEL, archive, command, finished, plinth};
+use crate::{CHANNEL, archive, bundled, command, finished, plinth};
 
 /// Blobs below the folder, and their bytes.
 fn cached(folder: &std::path::Path) -> Vec<(std::path::PathBuf, u64)> {
@@ -30,7 +30,7 @@ fn two_processes_share_it_and_what_is_damaged_is_said() {
     let (registry, folder) = (Registry::start().unwrap(), TempDir::new().unwrap());
     let host = registry.host();
     let file = folder.path().join("bundle.tgz").display().to_string();
-    plinth(&["bundle", "create", &archive("ctf/v2-byval", CHANNEL), "-f", &file]).with_code(0);
+    bundled(&[&archive("ctf/v2-byval", CHANNEL), "-f", &file]).with_code(0);
     plinth(&["bundle", "push", &file, &host, "--plain-http", &host]).with_code(0);
     let source = format!("{host}//{CHANNEL}");
     let lock = || {

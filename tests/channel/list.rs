@@ -7,31 +7,7 @@ use tempfile::TempDir;
 use crate::{CHANNEL, archive, command, finished, plinth};
 
 /// Two versions of one service from two registries, and a second service.
-const LOCAL: &str = r"
-components:
-  - name: acme.example/services/crossplane
-    version: v1.10.0
-    provider: {name: acme.example}
-    resources:
-      - {name: chart, type: helmChart, version: 1.10.0, access: {type: ociArtifact, imageReference: 'one.example/charts/crossplane:1.10.0'}}
-  - name: acme.example/services/crossplane
-    version: v1.11.0
-    provider: {name: acme.example}
-    resources:
-      - {name: chart, type: helmChart, version: 1.11.3, access: {type: ociArtifact, imageReference: 'two.example/charts/crossplane:1.11.3'}}
-  - name: acme.example/services/flux
-    version: v2.2.0
-    provider: {name: acme.example}
-    resources:
-      - {name: chart, type: helmChart, version: 2.18.4, access: {type: ociArtifact, imageReference: 'one.example/charts/flux:2.18.4'}}
-  - name: acme.example/channel
-    version: v1.0.0
-    provider: {name: acme.example}
-    componentReferences:
-      - {name: crossplane-1-10, componentName: acme.example/services/crossplane, version: v1.10.0}
-      - {name: crossplane-1-11, componentName: acme.example/services/crossplane, version: v1.11.0}
-      - {name: flux, componentName: acme.example/services/flux, version: v2.2.0}
-";
+const LOCAL: &str = include_str!("services.yaml");
 
 struct Places {
     folder: TempDir,

@@ -71,3 +71,19 @@ fn plinth(arguments: &[&str]) -> Finished {
     let home = TempDir::new().unwrap();
     finished(command(home.path(), arguments))
 }
+
+/// `bundle create` with these arguments and a small stand-in for plinth itself.
+fn bundled(arguments: &[&str]) -> Finished {
+    let folder = TempDir::new().unwrap();
+    let program = folder.path().join("plinth");
+    std::fs::write(&program, static_program()).unwrap();
+    plinth(&[&["bundle", "create", "--program", program.to_str().unwrap()], arguments].concat())
+}
+
+/// A static executable of this machine, as far as its header says.
+fn static_program() -> Vec<u8> {
+    let mut bytes = vec![0; 50_000];
+    bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
+    bytes[18] = 0x3e;
+    bytes
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{AccessArgs, Output, SourceArgs, Verify};
+use super::{AccessArgs, Output, SourceArgs, Verify, VersionArgs};
 
 /// Questions about a channel.
 #[derive(Debug, Subcommand)]
@@ -108,9 +108,9 @@ pub struct ChannelLock {
     /// The channel.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Version range of a component (repeatable)
-    #[arg(long, value_name = "COMPONENT=RANGE")]
-    pub select: Vec<String>,
+    /// Which versions.
+    #[command(flatten)]
+    pub versions: VersionArgs,
     /// Where to save it instead of printing
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -138,13 +138,13 @@ pub struct BundleCreate {
     /// The archive: a folder, .tar or .tgz
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
-    /// Version range of a component (repeatable)
-    #[arg(long, value_name = "COMPONENT=RANGE")]
-    pub select: Vec<String>,
+    /// Which versions.
+    #[command(flatten)]
+    pub versions: VersionArgs,
     /// Only images of this platform (repeatable; default: all)
     #[arg(long, value_name = "OS/ARCHITECTURE")]
     pub platform: Vec<String>,
-    /// Static plinth executable that goes into the bundle (default: this one, where it is static)
+    /// Static plinth executable that goes into the bundle (default: this one)
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
     /// What is required of signatures

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plinth_releasechannel::{
     Channel, Contents, Format, Registries, RepositoryRef, Selection,
     bundle::{self, Kept, Survey},
-    push,
+    program, push,
 };
 use plinth_run::Outcome;
 use serde_json::json;
@@ -34,6 +34,7 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     let kept = platforms(&args.platform)?;
     let channel = channel_of(args).await?;
     load::tell_remarks(&channel, out);
+    let program = program_of(args, &channel)?;
     let survey = bundle::survey(&channel, &kept).await.map_err(|error| refusal(&error))?;
     tell(&survey, args.output, out);
     let staging = staging_of(&args.file);
@@ -42,7 +43,8 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
         let hint = format!("what is fetched is kept in {}: run the same command again to go on", staging.display());
         if failure.hint.is_some() { failure } else { failure.hint(hint) }
     })?;
-    add_program(args.program.as_deref(), &mut bundle, &staging, out)?;
+    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+    bundle::add_program(&mut bundle, &program, version, &staging).map_err(|error| refusal(&error))?;
     let written = {
         let (contents, file) = (bundle.contents.clone(), args.file.clone());
         tokio::task::spawn_blocking(move || contents.write(&file, Format::of(&file))).await
@@ -56,25 +58,25 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// plinth itself goes along, so that a cluster behind the gap can run it. One that was asked for must be fit for it.
-fn add_program(asked: Option<&Path>, bundle: &mut bundle::Bundle, staging: &Path, out: Out) -> Result<(), Failure> {
-    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+/// plinth itself goes along, so that a cluster behind the gap can run it (contracts 10). It must be fit for that, unless the channel brings it:
+/// looked at before anything large is fetched.
+fn program_of(args: &BundleCreate, channel: &Channel) -> Result<PathBuf, Failure> {
     let own = std::env::current_exe().map_err(|error| Failure::failed(format!("find the running executable: {error}")))?;
-    match (bundle::add_program(bundle, asked.unwrap_or(&own), version, staging), asked) {
-        (Ok(()), _) => Ok(()),
-        (Err(error), Some(_)) => Err(refusal(&error)),
-        (Err(error), None) => {
-            out.talk(&format!("note: plinth itself is not in the bundle, --program takes a static build: {error}"));
-            Ok(())
-        }
-    }
+    let program = args.program.clone().unwrap_or(own);
+    let is_brought = channel.lock.components.iter().any(|component| component.name == program::COMPONENT);
+    let checked = if is_brought { Ok(()) } else { program::check(&program) };
+    checked.map_err(|error| {
+        let failure = refusal(&error.into());
+        if args.program.is_some() { failure } else { failure.hint("--program FILE takes a static build of plinth") }
+    })?;
+    Ok(program)
 }
 
 /// The channel, or what a saved lock says of it: then with exactly the descriptors that the lock names.
 async fn channel_of(args: &BundleCreate) -> Result<Channel, Failure> {
     let mut options = load::options(&args.source);
     options.verify = args.verify.map(load::policy);
-    let selection = Selection { select: load::ranges(&args.select)?, ..Selection::default() };
+    let selection = load::versions(&args.versions)?;
     let Some(lock) = load::lock_file(Path::new(&args.source.source))? else {
         return load::inspected(&args.source, &selection, &options).await;
     };
