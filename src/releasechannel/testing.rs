@@ -17,6 +17,40 @@ pub(crate) fn data() -> PathBuf {
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")), PathBuf::from)
 }
 
+/// Names in a folder of the corpus, in order.
+pub(crate) fn names(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(data().join("ocm").join(folder)).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Adds a component version without content; `more` are fields of its component.
+pub(crate) fn add(contents: &mut crate::ctf::Contents, name: &str, version: &str, more: serde_json::Value) {
+    let mut component = serde_json::json!({"name": name, "version": version, "provider": "acme.example", "resources": [], "sources": [],
+        "componentReferences": []});
+    if let (Some(component), serde_json::Value::Object(more)) = (component.as_object_mut(), more) {
+        component.extend(more);
+    }
+    let document = serde_json::json!({"meta": {"schemaVersion": "v2"}, "component": component});
+    let bytes = serde_json::to_vec(&document).unwrap();
+    let read = crate::descriptor::Descriptor::from_value(document).unwrap();
+    crate::assembly::store(contents, &read, bytes, &crate::assembly::Blobs::default());
+}
+
+/// A packed artifact set: blobs, and an index with this text.
+pub(crate) fn set(index_name: &str, index: &serde_json::Value, blobs: &[&[u8]]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, name, bytes).unwrap();
+    };
+    add(index_name, index.to_string().as_bytes());
+    blobs.iter().for_each(|blob| add(&format!("blobs/{}", crate::digest::Digest::of(blob).file_name()), blob));
+    tar.into_inner().unwrap()
+}
+
 /// Options that look at nothing of the current user, and do not wait long.
 pub(crate) fn offline() -> Options {
     let limits = Limits { backoff: Duration::from_millis(5), ..Limits::default() };

@@ -1,44 +1,43 @@
 use super::*;
 use crate::options::Options;
-use crate::resolve::{Selection, inspect};
+use crate::resolve::inspect;
+use crate::selection::Selection;
 use crate::source::SourceRef;
 use crate::testing::offline;
 
-const CHANNEL: &str = r"
-components:
-  - name: acme.example/services/crossplane
-    version: v1.10.0
-    provider: {name: acme.example}
-    resources:
-      - {name: chart, type: helmChart, version: 1.10.0, access: {type: ociArtifact, imageReference: 'one.example/charts/crossplane:1.10.0'}}
-      - {name: crossplane-image, type: ociImage, version: v1.10.0, access: {type: ociArtifact, imageReference: 'one.example/crossplane:v1.10.0'}}
-  - name: acme.example/services/crossplane
+const SERVICES: &str = include_str!("../../../tests/channel/services.yaml");
+
+/// A third service with everything that is not a chart in a registry.
+const THIRD: &str = r"
+      - {name: velero, componentName: acme.example/services/velero, version: v2.0.0}
+  - name: acme.example/services/velero
     version: v2.0.0
     provider: {name: acme.example}
     resources:
-      - {name: chart, type: helmChart, version: 2.0.1, access: {type: helm, helmRepository: 'https://two.example/charts', helmChart: 'crossplane:2.0.1'}}
+      - {name: velero-image, type: ociImage, version: v2.0.0, access: {type: ociArtifact, imageReference: 'one.example/velero:v2.0.0'}}
+      - {name: chart, type: helmChart, version: 2.0.1, access: {type: helm, helmRepository: 'https://two.example/charts', helmChart: 'velero:2.0.1'}}
       - {name: rgd, type: rgd, version: v2.0.0, relation: local, input: {type: utf8, text: 'x'}}
       - {name: nothing, type: marker, version: v2.0.0, access: {type: none}}
-  - name: acme.example/channel
-    version: v1.0.0
-    provider: {name: acme.example}
-    componentReferences:
-      - {name: old, componentName: acme.example/services/crossplane, version: v1.10.0}
-      - {name: new, componentName: acme.example/services/crossplane, version: v2.0.0}
 ";
+
+fn channel() -> String {
+    format!("{}{THIRD}", SERVICES.trim_end())
+}
 
 async fn listed(file: &str, text: &str, options: &Options) -> Vec<Artifact> {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("channel.yaml"), CHANNEL).unwrap();
+    std::fs::write(folder.path().join("channel.yaml"), channel()).unwrap();
     let path = folder.path().join(file);
-    std::fs::write(&path, text).unwrap();
+    if !text.is_empty() {
+        std::fs::write(&path, text).unwrap();
+    }
     let source = SourceRef::parse(&path.display().to_string()).unwrap();
     artifacts(&inspect(&source, &Selection::default(), options).await.unwrap())
 }
 
 #[tokio::test]
 async fn every_version_has_its_own_registry() {
-    let found = listed("channel.yaml", CHANNEL, &offline()).await;
+    let found = listed("channel.yaml", "", &offline()).await;
     let short: Vec<_> = found
         .iter()
         .map(|artifact| {
@@ -55,9 +54,11 @@ async fn every_version_has_its_own_registry() {
         short,
         [
             "crossplane-chart v1.10.0 one.example one.example/charts/crossplane:1.10.0",
-            "crossplane-image v1.10.0 one.example one.example/crossplane:v1.10.0",
-            "crossplane-chart v2.0.0 two.example https://two.example/charts/crossplane:2.0.1",
-            "crossplane-rgd v2.0.0 - -",
+            "crossplane-chart v1.11.0 two.example two.example/charts/crossplane:1.11.3",
+            "flux-chart v2.2.0 one.example one.example/charts/flux:2.18.4",
+            "velero-image v2.0.0 one.example one.example/velero:v2.0.0",
+            "velero-chart v2.0.0 two.example https://two.example/charts/velero:2.0.1",
+            "velero-rgd v2.0.0 - -",
         ]
     );
     assert!(found.iter().all(|artifact| artifact.pull_secrets.is_empty()));
@@ -69,10 +70,10 @@ async fn the_credential_is_named_and_not_told() {
         docker_config_texts: vec![r#"{"auths": {"one.example": {"username": "u", "password": "hunter2"}}}"#.to_owned()],
         ..offline()
     };
-    let found = listed("channel.yaml", CHANNEL, &options).await;
+    let found = listed("channel.yaml", "", &options).await;
     let from = |artifact: &Artifact| artifact.pull_secrets.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(from(&found[0]), ["one.example in a docker config.json from the cluster"]);
-    assert!(from(&found[2]).is_empty(), "another registry");
+    assert!(from(&found[1]).is_empty(), "another registry");
 }
 
 /// As with the OCM controllers the source's Secret goes down to every artifact.

@@ -2,7 +2,7 @@ mod order;
 
 use super::*;
 use crate::error::RepositoryError;
-use crate::testing::{data, offline};
+use crate::testing::{data, names, offline};
 
 fn hand(name: &str) -> PathBuf {
     data().join("ocm/ctf/hand").join(name)
@@ -186,9 +186,7 @@ async fn show_04_hand() {
     let refused = ["tampered-blob", "tampered-descriptor", "unknown-schema", "cycle", "v3alpha1", "norm-edge"];
     let mut right = 0;
     let mut wrong = Vec::new();
-    let mut names: Vec<String> =
-        std::fs::read_dir(hand("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
+    let names = names("ctf/hand");
     for name in &names {
         let contents = crate::ctf::Contents::open(&hand(name), &Limits::default()).unwrap();
         let tagged = contents.artifacts.iter().find(|entry| entry.tag.is_some()).unwrap();

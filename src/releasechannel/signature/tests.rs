@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::*;
-use crate::testing::data;
+use crate::testing::{data, names};
 
 /// 1 December 2026: within the corpus' certificates.
 const NOW: Duration = Duration::from_hours(498_912);
@@ -29,11 +29,7 @@ fn check(vector: &str, what: &str, key: &Key) -> Result<Proof, SignatureError> {
 /// Every signed descriptor of the corpus: proven by its key in each spelling, by none other.
 #[test]
 fn show_04_signatures() {
-    let mut names: Vec<String> = std::fs::read_dir(data().join("ocm/descriptors"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
+    let names = names("descriptors");
     let mut right = 0;
     let mut wrong = Vec::new();
     for name in &names {

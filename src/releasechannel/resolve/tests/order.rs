@@ -156,3 +156,27 @@ async fn a_platform_brings_the_authority_of_its_source() {
     let error = resolved(serde_json::json!({"channel": channel, "ca": "no certificate"})).await.unwrap_err();
     assert!(matches!(error, ResolveError::Option { .. }), "{error}");
 }
+
+/// `.build-` in a prerelease may be a `+` or itself: the descriptor says which (ocm.md 3.1).
+#[tokio::test]
+async fn a_prerelease_that_looks_like_build_metadata_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut contents = Contents::default();
+    for version in ["1.0.0-x.build-3", "1.0.0-rc.1+build.7", "1.0.0+a"] {
+        crate::testing::add(&mut contents, "acme.example/app", version, serde_json::json!({}));
+    }
+    let path = folder.path().join("app.tar");
+    contents.write(&path, Format::Tar).unwrap();
+    for (wanted, expected) in [
+        (">=1.0.0-s", "1.0.0+a"),
+        (">=1.0.0-s <1.0.0", "1.0.0-x.build-3"),
+        ("1.0.0-x.build-3", "1.0.0-x.build-3"),
+        ("<1.0.0-s", "1.0.0-rc.1+build.7"),
+        ("1.0.0-rc.1.build-build.7", "1.0.0-rc.1+build.7"),
+    ] {
+        let found = from(&path, &format!("acme.example/app:{wanted}")).await;
+        assert_eq!(found.unwrap_or_else(|error| panic!("{wanted}: {error}")).root.version, expected, "{wanted}");
+    }
+    let only = inspect(&SourceRef::Path(path), &Selection::default(), &offline()).await.unwrap();
+    assert_eq!(only.root.version, "1.0.0+a");
+}
