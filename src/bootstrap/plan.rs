@@ -124,10 +124,15 @@ pub fn draft(
 }
 
 /// The resources that Deployers of this distribution apply, as far as that is known before the run: their documents belong into
-/// [`Content::manifests`], so that images in them are looked at before anything is written. What cannot be drafted has none; making the plan
-/// says why.
-pub fn manifests(content: &Content, distribution: &Distribution, settings: &Settings) -> BTreeSet<Manifest> {
-    let drafted = draft(content, distribution, settings, Arc::new(schema::builtin().clone()));
+/// [`Content::manifests`], so that images in them are looked at before anything is written. `served` need not be all that a cluster serves.
+/// What cannot be drafted has none; making the plan says why.
+pub fn manifests(
+    content: &Content,
+    distribution: &Distribution,
+    settings: &Settings,
+    served: Arc<dyn SchemaSource>,
+) -> BTreeSet<Manifest> {
+    let drafted = draft(content, distribution, settings, served);
     drafted.map(|draft| images::deployed(&draft.places, content)).unwrap_or_default()
 }
 

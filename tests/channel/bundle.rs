@@ -158,7 +158,7 @@ fn plinth_itself_travels_along() {
 #[test]
 fn show_04_program_in_bundle() {
     let site = Site::new();
-    let (source, file) = (archive("ctf/v1", "acme.example/services/notifier"), site.path("bundle"));
+    let (source, file) = (archive("ctf/v1-byval", "acme.example/services/notifier"), site.path("bundle"));
     plinth(&["bundle", "create", &source, "-f", &file]).with_code(0);
     let blobs = std::fs::read_dir(format!("{file}/blobs")).unwrap().map(|entry| entry.unwrap());
     let layer = blobs.max_by_key(|entry| entry.metadata().unwrap().len()).unwrap().path();

@@ -426,7 +426,9 @@ async fn images_in_manifests_of_deployers_are_in_the_plan() {
     );
     bench.content.rgds[1].text.push_str(&template);
     let distribution = crate::distribution::choose(&bench.content, None).unwrap();
-    let wanted = super::manifests(&bench.content, &distribution, &bench.settings);
+    let kinds = super::kinds(&distribution, &bench.settings);
+    let served = bench.ports().schemas.ensure(&kinds).await.unwrap();
+    let wanted = super::manifests(&bench.content, &distribution, &bench.settings, served);
     let worker = plinth_releasechannel::ComponentVersion::new("acme.example/worker", "v1.0.0");
     assert_eq!(wanted.into_iter().collect::<Vec<_>>(), [(worker.clone(), "manifest".to_owned())]);
 

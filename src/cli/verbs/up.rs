@@ -14,6 +14,7 @@ use plinth_api::{Object, ObjectKey};
 use plinth_bootstrap::{
     Approver, Choice, Content, Distribution, Manifest, Request, Settings, distribution, plan, ports::Always, runner, wanted,
 };
+use plinth_engine::schema::builtin;
 use plinth_releasechannel::Channel;
 use plinth_run::{Event, History, Outcome, Plan, RunId, Sink};
 use plinth_tui::{Effect, Message, Model, app};
@@ -106,7 +107,9 @@ async fn manifests(
     out: Out,
 ) -> BTreeMap<Manifest, Vec<Value>> {
     let mut manifests = BTreeMap::new();
-    for (component, resource) in plan::manifests(content, distribution, settings) {
+    // What the cluster serves beside this defines no delivery objects, and other nodes do not matter here.
+    let served = Arc::new(builtin().clone());
+    for (component, resource) in plan::manifests(content, distribution, settings, served) {
         match channel.documents(&component, &resource).await {
             Ok(documents) => drop(manifests.insert((component, resource), documents)),
             Err(error) => out.talk(&format!("note: images in the resource {resource} of {component} are not known: {error}")),
