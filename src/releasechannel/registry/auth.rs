@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::client::Registry;
+use super::client::{LONGEST_PAUSE, Later, Registry, retry_after};
 use super::http::chain;
 use crate::config::RequestedRepository;
 use crate::error::RepositoryError;
@@ -121,8 +121,8 @@ impl Registry {
                 &format!("its token service {} is not one that credentials may be sent to", url.origin().ascii_serialization()),
             ));
         }
-        let request = token_request(self.shared.http.of(&url), url.clone(), service, scope, credential);
-        let response = request.send().await.map_err(|error| self.unavailable("a token", 1, &chain(&error)))?;
+        let request = || token_request(self.shared.http.of(&url), url.clone(), service, scope, credential.as_ref());
+        let response = self.patiently(request).await?;
         if !response.status().is_success() {
             return Err(self.denied(repository, &format!("its token service answered {}", response.status())));
         }
@@ -135,12 +135,37 @@ impl Registry {
     }
 }
 
+impl Registry {
+    /// A token service that is busy is asked again, as the registry itself is.
+    async fn patiently(&self, request: impl Fn() -> reqwest::RequestBuilder) -> Result<reqwest::Response, RepositoryError> {
+        let limits = &self.shared.options.limits;
+        let mut cause = String::new();
+        for attempt in 1..=limits.attempts.max(1) {
+            let mut pause = limits.backoff * 2_u32.saturating_pow(attempt - 1);
+            match request().send().await {
+                Ok(response) => match retry_after(&response) {
+                    Later::No => return Ok(response),
+                    Later::Yes(asked) => {
+                        cause = format!("it answered {}", response.status());
+                        pause = asked.unwrap_or(pause);
+                    }
+                },
+                Err(error) => cause = chain(&error),
+            }
+            if attempt < limits.attempts {
+                tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+            }
+        }
+        Err(self.unavailable("a token", limits.attempts, &cause))
+    }
+}
+
 fn token_request(
     http: &reqwest::Client,
     mut url: url::Url,
     service: &str,
     scope: &str,
-    credential: Option<Credential>,
+    credential: Option<&Credential>,
 ) -> reqwest::RequestBuilder {
     if let Some(Credential::IdentityToken(token)) = credential {
         let form = url::form_urlencoded::Serializer::new(String::new())
@@ -148,14 +173,14 @@ fn token_request(
             .append_pair("service", service)
             .append_pair("scope", scope)
             .append_pair("client_id", "plinth")
-            .append_pair("refresh_token", &token)
+            .append_pair("refresh_token", token)
             .finish();
         return http.post(url).header("content-type", "application/x-www-form-urlencoded").body(form);
     }
     url.query_pairs_mut().append_pair("service", service).append_pair("scope", scope);
     let request = http.get(url);
     match credential {
-        Some(Credential::Basic { user, password }) => request.header("authorization", basic(&user, &password)),
+        Some(Credential::Basic { user, password }) => request.header("authorization", basic(user, password)),
         _ => request,
     }
 }

@@ -184,6 +184,30 @@ async fn gets_a_token_and_keeps_it_for_its_repository() {
     assert_eq!(stub.seen().len(), 5);
 }
 
+/// A token service may be as busy as a registry; one that stays so is no refusal.
+#[tokio::test]
+async fn a_busy_token_service_is_asked_again() {
+    for (busy, is_read) in [(2, true), (100, false)] {
+        let asked = AtomicUsize::new(0);
+        let stub = Stub::start(move |seen, _| {
+            let host = seen.header("host").unwrap();
+            let challenge = format!(r#"Bearer realm="http://{host}/token",service="s",scope="repository:x:pull""#);
+            match (seen.path.starts_with("/token"), seen.header("authorization")) {
+                (true, _) if asked.fetch_add(1, Ordering::SeqCst) < busy => {
+                    http("429 Too Many Requests", &[("retry-after", "0")], b"")
+                }
+                (true, _) => http("200 OK", &[], br#"{"token": "t0ken"}"#),
+                (false, Some("Bearer t0ken")) => http("200 OK", &[], b"content"),
+                (false, _) => http("401 Unauthorized", &[("www-authenticate", &challenge)], b""),
+            }
+        })
+        .await;
+        let read = blob(&store(&stub, offline()), &Digest::of(b"content")).await;
+        assert_eq!(read.is_ok(), is_read, "{read:?}");
+        assert!(is_read || matches!(read, Err(RepositoryError::Unavailable { attempts: 4, .. })), "{read:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_registry_that_never_lets_us_in_is_not_asked_for_ever() {
     let stub = Stub::start(|_, _| http("401 Unauthorized", &[("www-authenticate", "Basic realm=x")], b"")).await;
