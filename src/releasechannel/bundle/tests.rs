@@ -1,3 +1,5 @@
+mod written;
+
 use crate::error::ErrorKind;
 use crate::options::{Limits, Options, Verify};
 use crate::registry::{Registries, push};
