@@ -9,7 +9,10 @@ use std::{
 use cel::{common::value::CowVal, context::VariableResolver};
 use serde_json::Value;
 
-use super::value::{Boxed, from_json};
+use super::{
+    value::{Boxed, from_json},
+    versions::VersionCheck,
+};
 use crate::schema::Schema;
 
 /// Variables by name. A variable is converted when it is first read and then kept, so clones of an activation, which are
@@ -17,6 +20,7 @@ use crate::schema::Schema;
 #[derive(Clone, Debug, Default)]
 pub struct Activation {
     variables: BTreeMap<String, Arc<Variable>>,
+    version_check: Option<VersionCheck>,
 }
 
 struct Variable {
@@ -43,6 +47,17 @@ impl Activation {
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Arc<Value>>, schema: Option<Arc<Schema>>) -> Self {
         self.set(name, value, schema);
         self
+    }
+
+    /// The same with what `semverCheck` asks.
+    #[must_use]
+    pub fn with_version_check(mut self, check: VersionCheck) -> Self {
+        self.version_check = Some(check);
+        self
+    }
+
+    pub(super) fn version_check(&self) -> Option<VersionCheck> {
+        self.version_check
     }
 
     /// Sets a variable to a value that JSON cannot hold.

@@ -20,7 +20,7 @@ use super::{
     types::Type,
 };
 
-/// A set of functions. Building one takes a few milliseconds; there are two, built when first used.
+/// A set of functions. Building one takes a few milliseconds; each is built when first used.
 pub(super) struct Environment {
     interpreter: Arc<Env>,
     functions: BTreeMap<&'static str, Vec<Signature>>,
@@ -38,6 +38,8 @@ pub enum Dialect {
     Kro,
     /// The delivery controllers' environment: `additionalStatusFields` of a Resource, with `toOCI()`, math and sets.
     Delivery,
+    /// The same with `semverCheck(version, constraint)`: selectors and extracts of a Discovery.
+    Discovery,
 }
 
 impl Environment {
@@ -49,9 +51,11 @@ impl Environment {
 
     pub(super) fn of(dialect: Dialect) -> &'static Self {
         static DELIVERY: LazyLock<Environment> = LazyLock::new(|| Environment::new(&library::delivery(), true, ""));
+        static DISCOVERY: LazyLock<Environment> = LazyLock::new(|| Environment::new(&library::discovery(), true, ""));
         match dialect {
             Dialect::Kro => Self::kro(),
             Dialect::Delivery => &DELIVERY,
+            Dialect::Discovery => &DISCOVERY,
         }
     }
 

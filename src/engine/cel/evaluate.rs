@@ -16,6 +16,7 @@ use super::{
     library::opaque::Omit,
     locate, stack,
     value::to_json,
+    versions,
 };
 use crate::schema::Schema;
 
@@ -98,7 +99,8 @@ fn run<T>(
 ) -> Result<T, EvalError> {
     let mut context = Context::with_env(expression.environment().interpreter_shared());
     context.set_variable_resolver(activation);
-    let value = budget::within(limits, || guarded(expression.lowered(), &context));
+    let evaluate = || guarded(expression.lowered(), &context);
+    let value = versions::within(activation.version_check(), || budget::within(limits, evaluate));
     match value {
         Ok(value) => read(value.as_ref()),
         Err(error) => Err(explain(expression, &context, limits, &error)),

@@ -28,6 +28,7 @@ mod signature;
 mod stack;
 mod types;
 mod value;
+mod versions;
 
 pub use activation::Activation;
 pub use budget::Limits;
@@ -40,6 +41,7 @@ pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
 pub(crate) use library::go_escaped;
 pub use references::References;
 pub use types::{Structure, Type};
+pub use versions::VersionCheck;
 
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,7 @@ mod sets;
 mod standard;
 mod strings;
 mod url;
+mod version;
 mod woven;
 
 use cel::common::functions::Function;
@@ -81,6 +82,13 @@ pub(super) fn delivery() -> Vec<Entry> {
     entries.extend(math::entries());
     entries.extend(sets::entries());
     entries.extend(oci::entries());
+    entries
+}
+
+/// The delivery controllers' environment for selectors and extracts of a Discovery.
+pub(super) fn discovery() -> Vec<Entry> {
+    let mut entries = delivery();
+    entries.extend(version::entries());
     entries
 }
 

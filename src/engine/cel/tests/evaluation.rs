@@ -172,6 +172,22 @@ fn delivery_takes_images_apart() {
 }
 
 #[test]
+fn versions_are_compared_by_whoever_evaluates() {
+    let expression = Expression::parse_as("semverCheck(identity.version, '>=2 <3')", Dialect::Discovery).unwrap();
+    let identity = |version: &str| Activation::new().with("identity", json!({"version": version}), None);
+    let check = |version: &str, constraint: &str| match version {
+        "latest" => Err("`latest` is no version".to_owned()),
+        version => Ok(constraint == ">=2 <3" && version.starts_with("v2.")),
+    };
+    let ask = |version: &str| evaluate(&expression, &identity(version).with_version_check(check), &Limits::default());
+    assert_eq!(ask("v2.1.0"), Ok(Evaluated::Value(json!(true))));
+    assert_eq!(ask("v3.0.0"), Ok(Evaluated::Value(json!(false))));
+    assert!(ask("latest").unwrap_err().message.contains("is no version"));
+    let without = evaluate(&expression, &identity("v2.1.0"), &Limits::default()).unwrap_err();
+    assert!(without.message.contains("cannot be compared here"), "the check of one evaluation is not that of the next");
+}
+
+#[test]
 fn conditions_of_authors() {
     let runtime = json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "AllReady", "message": "m"}]}});
     let child = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
