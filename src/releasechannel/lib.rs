@@ -54,6 +54,7 @@ pub use error::{ErrorKind, RepositoryError, ResolveError};
 pub use fetch::read_resource;
 pub use image::ImageReference;
 pub use options::{CacheFolder, Credential, Limits, Options, Verify};
+pub use policy::with_platform;
 pub use registry::{Pushed, Registries, push};
 pub use repository::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
 pub use resolve::{find_descriptor, inspect, lock_file, platform_file, repository_from_spec, resolve};

@@ -10,7 +10,7 @@ use crate::options::Options;
 
 /// The options with what the Platform says: its policy where none was given, its keys beside those given, its authority. Relative paths
 /// are taken from `base`.
-pub(crate) fn with_platform(options: &Options, platform: Option<&PlatformSpec>, base: &Path) -> Result<Options, ResolveError> {
+pub fn with_platform(options: &Options, platform: Option<&PlatformSpec>, base: &Path) -> Result<Options, ResolveError> {
     let mut options = options.clone();
     let Some(platform) = platform else { return Ok(options) };
     options.ca_pem.extend(platform.source.ca.clone());

@@ -73,6 +73,19 @@ pub fn normalise(descriptor: &Descriptor, algorithm: Normalisation) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// A descriptor's digest as statuses and references have it: `jsonNormalisation/v4alpha1`, SHA-256. It stays the same when a transfer
+/// changes accesses.
+pub fn digest(descriptor: &Descriptor) -> DigestSpec {
+    let algorithm = Normalisation::V4Alpha1;
+    let value = Digest::of(&normalise(descriptor, algorithm)).hex().to_owned();
+    DigestSpec { hash: "SHA-256".to_owned(), normalisation: algorithm.name().to_owned(), value }
+}
+
+/// Whether a descriptor has this digest.
+pub fn has_digest(descriptor: &Descriptor, digest: &DigestSpec) -> Result<bool, UnknownNormalisation> {
+    digest_like(descriptor, digest).map(|(expected, found)| expected == found)
+}
+
 /// The digest of a descriptor, made as `like` was made: its normalisation and its hash.
 pub(crate) fn digest_like(descriptor: &Descriptor, like: &DigestSpec) -> Result<(Digest, Digest), UnknownNormalisation> {
     let algorithm: Normalisation = like.normalisation.parse()?;
