@@ -30,13 +30,20 @@ pub const KROP_RGD: Manifest = Manifest {
 pub const KRO_REVISION: Manifest =
     Manifest { name: "graphrevisions.internal.kro.run", yaml: include_str!("crds/internal.kro.run_graphrevisions.yaml") };
 
-/// Repository, Component, Resource and Deployer of `delivery.ocm.software`.
-pub const DELIVERY: [Manifest; 4] = [
+/// Repository, Component, Resource, Deployer and Discovery of `delivery.ocm.software`.
+pub const DELIVERY: [Manifest; 5] = [
     Manifest { name: "repositories.delivery.ocm.software", yaml: include_str!("crds/delivery.ocm.software_repositories.yaml") },
     Manifest { name: "components.delivery.ocm.software", yaml: include_str!("crds/delivery.ocm.software_components.yaml") },
     Manifest { name: "resources.delivery.ocm.software", yaml: include_str!("crds/delivery.ocm.software_resources.yaml") },
     Manifest { name: "deployers.delivery.ocm.software", yaml: include_str!("crds/delivery.ocm.software_deployers.yaml") },
+    Manifest { name: "discoveries.delivery.ocm.software", yaml: include_str!("crds/delivery.ocm.software_discoveries.yaml") },
 ];
+
+/// Artifact of `plinth.dev`, for clusters whose Platform asks for Artifacts.
+pub const ARTIFACT: Manifest = Manifest { name: "artifacts.plinth.dev", yaml: include_str!("crds/plinth.dev_artifacts.yaml") };
+
+/// Platform of `plinth.dev`.
+pub const PLATFORM: Manifest = Manifest { name: "platforms.plinth.dev", yaml: include_str!("crds/plinth.dev_platforms.yaml") };
 
 impl Manifest {
     /// The CRD as an object.

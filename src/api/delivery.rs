@@ -62,6 +62,9 @@ pub struct ComponentSpec {
     /// `Allow` or `Deny` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub downgrade_policy: Option<String>,
+    /// Signatures that must be right, each with its key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verify: Vec<SignatureRef>,
     /// Credentials and settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ocm_config: Vec<OcmConfigRef>,
@@ -71,6 +74,20 @@ pub struct ComponentSpec {
     /// Stops reconciliation.
     #[serde(default)]
     pub suspend: bool,
+}
+
+/// A signature of a component version and the key that proves it: one of `secretRef` and `value`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignatureRef {
+    /// Name of the signature.
+    pub signature: String,
+    /// A Secret in the same namespace that holds the key under the signature's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<NameRef>,
+    /// The public key or certificates: PEM, or base64 of PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
 }
 
 /// A reference by name in the same namespace.
@@ -91,12 +108,12 @@ pub struct ResourceSpec {
     /// Named CEL expressions over `resource`, or nested maps of them; results go to `status.additional`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_status_fields: Option<Value>,
+    /// `Always` (default) compares the resource with its digest, `Never` does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification_policy: Option<String>,
     /// Credentials and settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ocm_config: Vec<OcmConfigRef>,
-    /// How often to look again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<String>,
     /// Stops reconciliation.
     #[serde(default)]
     pub suspend: bool,
@@ -127,9 +144,6 @@ pub struct ByReference {
 pub struct DeployerSpec {
     /// The Resource.
     pub resource_ref: NamespacedRef,
-    /// How often to look again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<String>,
     /// Stops reconciliation.
     #[serde(default)]
     pub suspend: bool,
@@ -143,4 +157,63 @@ pub struct NamespacedRef {
     /// `metadata.namespace`; a Deployer without one takes the single Resource of that name (contracts 18).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+}
+
+/// `spec` of a Discovery: what a component version leads to, selected and projected (OCM ADR 0025).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DiscoverySpec {
+    /// The Component in the same namespace whose version is the root.
+    pub component_ref: NameRef,
+    /// Which references lead to the components that are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_selector: Option<Selector>,
+    /// Which components are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component_selector: Option<Selector>,
+    /// Which of their resources are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_selector: Option<Selector>,
+    /// What of them goes into the status; whole descriptors where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extract: Option<Extract>,
+    /// `Fail` (default) or `Ignore`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_resolution_error: Option<String>,
+    /// Credentials and settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ocm_config: Vec<OcmConfigRef>,
+    /// Stops reconciliation.
+    #[serde(default)]
+    pub suspend: bool,
+}
+
+/// What an element of a component graph must be; all parts hold, and without any everything matches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Selector {
+    /// Attributes of its identity.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_identity: BTreeMap<String, String>,
+    /// Labels whose value is this text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// A CEL condition over `identity` and `labels`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub expression: String,
+}
+
+/// What goes into `status.discovery`: one of the three.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Extract {
+    /// For each resource: field and CEL expression over `resource` and `component`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_resources: BTreeMap<String, String>,
+    /// For each component: field and CEL expression over `component`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_components: BTreeMap<String, String>,
+    /// One CEL expression over `components`, the descriptors.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub expression: String,
 }

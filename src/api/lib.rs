@@ -4,6 +4,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests may unwrap"))]
 
+pub mod artifact;
 pub mod condition;
 pub mod crds;
 pub mod delivery;

@@ -45,13 +45,13 @@ fn facts_of(spec: &Value) -> BTreeSet<String> {
 
 #[test]
 fn every_manifest_is_an_object_of_its_name() {
-    for manifest in [KRO_RGD, KRO_REVISION, KROP_RGD].into_iter().chain(DELIVERY) {
+    for manifest in [KRO_RGD, KRO_REVISION, KROP_RGD, ARTIFACT, PLATFORM].into_iter().chain(DELIVERY) {
         let object = manifest.object();
         assert_eq!(object.name(), manifest.name);
         let at = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         assert_eq!(format!("{}.{}", at(&["spec", "names", "plural"]), at(&["spec", "group"])), manifest.name);
     }
-    assert_eq!(platform().len(), 6);
+    assert_eq!(platform().len(), 7);
 }
 
 #[test]
