@@ -27,7 +27,9 @@ pub fn choose(spec: &ComponentSpec, there: &[String], current: Option<&str>) -> 
         let current = current.unwrap_or_default();
         let message =
             format!("{}: version {chosen} is lower than {current}, which is in use, and downgradePolicy is Deny", spec.component);
-        return Err(Failed::wrong(Reason::CheckVersionFailed, message));
+        // In a range a higher version may be published.
+        let failed = if needs_list(spec) { Failed::repair } else { Failed::wrong };
+        return Err(failed(Reason::CheckVersionFailed, message));
     }
     Ok(chosen)
 }

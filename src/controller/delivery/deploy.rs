@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plinth_api::{ClusterKey, GroupKind, GroupVersionKind, Object, ObjectKey};
 use plinth_engine::{
-    naming::{applyset_id, keys},
+    naming::{applyset_id, keys, label_value},
     schema::{Lookup, SchemaSource},
 };
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 pub const MANAGED_BY: &str = "deployer.delivery.ocm.software";
 /// Field manager of deployed objects.
 pub const MANAGER: &str = "plinth.dev/deployer";
-/// Finalizer of a Deployer, the OCM controllers' own.
-pub const FINALIZER: &str = "finalizers.ocm.software/deployer";
+/// Finalizers of a Deployer, the OCM controllers' own: ours is the first, the second is what they leave behind.
+pub const FINALIZERS: [&str; 2] = ["delivery.ocm.software/applyset-prune", "delivery.ocm.software/watch"];
 
 /// What one Deployer wants.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,17 +25,39 @@ pub struct Wanted {
     pub deferred: BTreeMap<GroupVersionKind, Vec<String>>,
 }
 
-/// Where deployed objects come from, for their annotations.
+/// Where deployed objects come from, for their labels and annotations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
+    /// Name of the Resource object.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
     /// OCM component name.
     pub component: String,
     /// Its version.
     pub version: String,
-    /// Name of the resource.
-    pub resource: String,
-    /// Digest of the resource's bytes, where it is known.
-    pub digest: Option<String>,
+    /// `status.resource` of the Resource object.
+    pub resource: Value,
+}
+
+impl Origin {
+    /// What a Resource object says.
+    pub fn of(resource: &Object) -> Self {
+        let status = resource.status();
+        let text = |field: &str| status["component"][field].as_str().unwrap_or_default().to_owned();
+        Self {
+            name: resource.name().to_owned(),
+            uid: resource.uid().unwrap_or_default().to_owned(),
+            component: text("component"),
+            version: text("version"),
+            resource: status.get("resource").cloned().unwrap_or_default(),
+        }
+    }
+
+    /// A field of the resource, empty where it is not there.
+    pub fn text(&self, field: &str) -> &str {
+        self.resource[field].as_str().unwrap_or_default()
+    }
 }
 
 /// The id of a Deployer's ApplySet.
@@ -78,30 +100,65 @@ fn place(object: &mut Object, namespaced: bool) {
     }
 }
 
+/// The OCM controllers' labels and annotations, and the set's.
 fn mark(object: &mut Object, deployer: &Object, origin: &Origin) {
     let labels = [
         (keys::MANAGED_BY, MANAGED_BY.to_owned()),
-        ("app.kubernetes.io/instance", plinth_engine::naming::label_value(deployer.name())),
+        ("app.kubernetes.io/part-of", label_value(deployer.name())),
+        ("app.kubernetes.io/name", label_value(&origin.name)),
+        ("app.kubernetes.io/component", label_value(&origin.name)),
+        ("app.kubernetes.io/instance", label_value(&origin.uid)),
+        ("app.kubernetes.io/version", version_label(origin.text("version"))),
         (keys::APPLYSET_PART_OF, set_id(deployer.name())),
     ];
-    let mut annotations = vec![
-        ("component.delivery.ocm.software/name", origin.component.clone()),
-        ("component.delivery.ocm.software/version", origin.version.clone()),
-        ("identity.resource.delivery.ocm.software/name", origin.resource.clone()),
-    ];
-    annotations.extend(origin.digest.clone().map(|digest| ("digest.resource.delivery.ocm.software/value", digest)));
     let metadata = object.metadata_mut();
     insert(metadata.entry("labels").or_insert_with(|| json!({})), labels);
-    insert(metadata.entry("annotations").or_insert_with(|| json!({})), annotations);
+    insert(metadata.entry("annotations").or_insert_with(|| json!({})), annotations(origin));
     metadata.insert("ownerReferences".into(), json!([owner(deployer)]));
 }
 
-fn insert<'a>(map: &mut Value, pairs: impl IntoIterator<Item = (&'a str, String)>) {
+/// A label's value has no `+`.
+fn version_label(version: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let text: String = version.chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    label_value(text.trim_matches(|c: char| !c.is_ascii_alphanumeric()))
+}
+
+fn annotations(origin: &Origin) -> Vec<(String, String)> {
+    let mut annotations = vec![
+        ("component.delivery.ocm.software/name".to_owned(), origin.component.clone()),
+        ("component.delivery.ocm.software/version".to_owned(), origin.version.clone()),
+        ("resource.delivery.ocm.software/access".to_owned(), origin.resource["access"].to_string()),
+    ];
+    let mut add = |prefix: &str, name: &str, value: Option<&str>| {
+        let Some(value) = value.filter(|_| is_annotation_name(name)) else { return };
+        annotations.push((format!("{prefix}.delivery.ocm.software/{name}"), value.to_owned()));
+    };
+    for (name, value) in origin.resource["extraIdentity"].as_object().into_iter().flatten() {
+        add("identity.resource", name, value.as_str());
+    }
+    for name in ["name", "version"] {
+        add("identity.resource", name, origin.resource[name].as_str());
+    }
+    for name in ["value", "hashAlgorithm", "normalisationAlgorithm"] {
+        add("digest.resource", name, origin.resource["digest"][name].as_str());
+    }
+    annotations
+}
+
+/// Names of further identity attributes are free; an API server takes only these as part of a key.
+fn is_annotation_name(name: &str) -> bool {
+    let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.len() <= 63 && is_end(name.chars().next()) && is_end(name.chars().last()) && name.chars().all(is_inner)
+}
+
+fn insert(map: &mut Value, pairs: impl IntoIterator<Item = (impl Into<String>, String)>) {
     if !map.is_object() {
         *map = json!({});
     }
     for (key, value) in pairs {
-        map[key] = value.into();
+        map[key.into()] = value.into();
     }
 }
 
@@ -125,7 +182,7 @@ pub fn parent(deployer: &Object, groups: &BTreeSet<GroupKind>, namespaces: &BTre
         "apiVersion": super::config::api_version(), "kind": "Deployer",
         "metadata": {
             "name": deployer.name(),
-            "finalizers": [FINALIZER],
+            "finalizers": [FINALIZERS[0]],
             "labels": {keys::APPLYSET_ID: set_id(deployer.name())},
             "annotations": {
                 keys::APPLYSET_TOOLING: keys::APPLYSET_TOOLING_VALUE,
@@ -140,7 +197,7 @@ pub fn parent(deployer: &Object, groups: &BTreeSet<GroupKind>, namespaces: &BTre
 /// Whether the Deployer already carries what [`parent`] would write.
 pub fn has_parent(deployer: &Object, parent: &Object) -> bool {
     let annotation = |key| deployer.annotation(key) == parent.annotation(key);
-    deployer.finalizers().contains(&FINALIZER)
+    deployer.finalizers().contains(&FINALIZERS[0])
         && deployer.label(keys::APPLYSET_ID) == parent.label(keys::APPLYSET_ID)
         && annotation(keys::APPLYSET_GROUP_KINDS)
         && annotation(keys::APPLYSET_NAMESPACES)
@@ -162,6 +219,29 @@ pub fn remembered_namespaces(deployer: &Object) -> BTreeSet<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
+/// In which order kinds are applied: what others need first. They go the other way round.
+pub fn rank(kind: &str) -> u8 {
+    match kind {
+        "Namespace" => 0,
+        "CustomResourceDefinition" => 1,
+        _ => 2,
+    }
+}
+
+/// Whose a live object is, where it is somebody else's: of another set, or controlled by another object. It is left alone.
+pub fn owner_of(live: &Object, deployer: &Object) -> Option<String> {
+    let set = live.label(keys::APPLYSET_PART_OF);
+    if set == Some(&set_id(deployer.name())) {
+        return None;
+    }
+    let owners = live.at(&["metadata", "ownerReferences"]).and_then(Value::as_array);
+    let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
+    if let Some(owner) = controller.filter(|owner| owner["uid"].as_str() != deployer.uid()) {
+        return Some(format!("{}/{}", owner["kind"].as_str().unwrap_or_default(), owner["name"].as_str().unwrap_or_default()));
+    }
+    set.map(|set| format!("the set {set}"))
+}
+
 /// Members that nobody wants any more, last applied first. Ask only after a complete pass.
 pub fn orphans(
     deployer: &Object,
@@ -175,7 +255,7 @@ pub fn orphans(
         .filter_map(|member| Some((member.key(cluster)?, member.uid()?.to_owned())))
         .filter(|(_, uid)| !applied.contains(uid))
         .collect();
-    orphans.sort();
+    orphans.sort_by(|(a, _), (b, _)| rank(&a.gvk.kind).cmp(&rank(&b.gvk.kind)).then_with(|| a.cmp(b)));
     orphans.reverse();
     orphans
 }
@@ -236,14 +316,35 @@ mod tests {
             object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "wrong"}})),
             object(json!({"apiVersion": "x.test/v1", "kind": "Thing", "metadata": {"name": "t"}})),
         ];
-        let origin = Origin { component: "a.test/c".into(), version: "1".into(), resource: "rgd".into(), digest: None };
+        let origin = Origin {
+            name: "rgd".into(),
+            uid: "r".into(),
+            component: "a.test/c".into(),
+            version: "1".into(),
+            resource: json!({"name": "rgd", "version": "2+b", "extraIdentity": {"os": "linux", "not/one": "x"},
+                "access": {"type": "none"}, "digest": {"value": "ab", "hashAlgorithm": "SHA-256", "normalisationAlgorithm": "x/v1"}}),
+        };
         let wanted = wanted(&deployer(), manifest, &origin, &schemas(), &ClusterKey::host());
         let keys: Vec<String> = wanted.objects.iter().map(|(key, _)| key.to_string()).collect();
         assert_eq!(keys, ["ConfigMap/default/a", "Namespace/n"]);
         let first = &wanted.objects[0].1;
         assert_eq!(first.label("mine"), Some("x"));
         assert_eq!(first.label(keys::APPLYSET_PART_OF), Some(set_id("d").as_str()));
-        assert_eq!(first.annotation("component.delivery.ocm.software/name"), Some("a.test/c"));
+        let labels = ["name", "component", "instance", "version", "part-of", "managed-by"];
+        let labels = labels.map(|name| first.label(&format!("app.kubernetes.io/{name}")).unwrap_or_default());
+        assert_eq!(labels, ["rgd", "rgd", "r", "2-b", "d", "deployer.delivery.ocm.software"]);
+        let annotations = [
+            ("component.delivery.ocm.software/name", Some("a.test/c")),
+            ("component.delivery.ocm.software/version", Some("1")),
+            ("resource.delivery.ocm.software/access", Some(r#"{"type":"none"}"#)),
+            ("identity.resource.delivery.ocm.software/version", Some("2+b")),
+            ("identity.resource.delivery.ocm.software/os", Some("linux")),
+            ("identity.resource.delivery.ocm.software/not/one", None),
+            ("digest.resource.delivery.ocm.software/hashAlgorithm", Some("SHA-256")),
+        ];
+        for (name, value) in annotations {
+            assert_eq!(first.annotation(name), value, "{name}");
+        }
         assert_eq!(first.at(&["metadata", "ownerReferences"]).unwrap()[0]["uid"], "u");
         assert_eq!(waits_for(&wanted.deferred), "waits for kinds that are not served yet: Thing.x.test/v1 (t)");
     }
@@ -259,6 +360,25 @@ mod tests {
         let members = [member("kept", &set_id("d")), member("old", &set_id("d")), member("other", "applyset-x-v1"), going];
         let orphans = orphans(&deployer(), &members, &BTreeSet::from(["kept".to_owned()]), &ClusterKey::host());
         assert_eq!(orphans.iter().map(|(_, uid)| uid.as_str()).collect::<Vec<_>>(), ["old"]);
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_told() {
+        let live = |labels: Value, owners: Value| object(json!({"metadata": {"labels": labels, "ownerReferences": owners}}));
+        let theirs = json!([{"kind": "Deployer", "name": "e", "uid": "v", "controller": true}]);
+        let cases = [
+            (live(json!({}), json!([])), None),
+            (live(json!({}), json!([{"kind": "Node", "name": "n", "uid": "v"}])), None),
+            (live(json!({}), json!([{"kind": "Deployer", "name": "d", "uid": "u", "controller": true}])), None),
+            (live(json!({}), theirs.clone()), Some("Deployer/e".to_owned())),
+            (live(json!({keys::APPLYSET_PART_OF: "applyset-x-v1"}), theirs.clone()), Some("Deployer/e".to_owned())),
+            (live(json!({keys::APPLYSET_PART_OF: "applyset-x-v1"}), json!([])), Some("the set applyset-x-v1".to_owned())),
+            // Left by an earlier Deployer of this name: the set is the same.
+            (live(json!({keys::APPLYSET_PART_OF: set_id("d")}), theirs), None),
+        ];
+        for (live, owner) in cases {
+            assert_eq!(owner_of(&live, &deployer()), owner, "{live:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     deploy::{self, MANAGER, Origin},
+    found::Located,
     manifests,
     reconcile::{Delivery, Kind, Pass, spec},
     report::{End, Failed, Reason},
@@ -25,9 +26,18 @@ use super::{
 /// What a Deployer applied, by object: what is still so needs no write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Memory {
-    /// The bytes' digest and what came of them, so that an unchanged resource is not fetched again.
-    manifest: Option<(String, Vec<Object>)>,
+    /// What was fetched last, so that an unchanged resource is not fetched again.
+    manifest: Option<Manifest>,
     applied: BTreeMap<ObjectKey, Applied>,
+}
+
+/// The objects of a resource.
+#[derive(Clone, Debug, PartialEq)]
+struct Manifest {
+    /// What they were made from.
+    input: String,
+    origin: Origin,
+    objects: Vec<Object>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -41,29 +51,51 @@ impl Delivery {
     /// Applies what is served, defers the rest, prunes after a complete pass.
     pub(super) async fn deployer(&self, pass: &mut Pass<'_>) -> End {
         let spec: DeployerSpec = spec(pass.object)?;
-        let resource_key = self.resource_of(pass, &spec).await?;
-        let resource = self.ready_object(pass, resource_key, Reason::GetResourceFailed).await?;
+        let (resource_key, warning) = self.resource_of(pass, &spec).await?;
         let mut memory = self.deployed(pass.key);
+        let resource = match self.ready_object(pass, resource_key, Reason::GetResourceFailed).await {
+            Ok(resource) => resource,
+            Err(failed) => return Err(self.keep(pass, memory).await.err().unwrap_or(failed)),
+        };
         let (origin, manifest) = self.manifest(pass, &resource, &mut memory).await?;
-        let kinds: Vec<GroupVersionKind> = manifest.iter().filter_map(Object::gvk).collect();
-        let schemas = self.world.schemas.of(&pass.key.cluster, &kinds).await;
-        let schemas = schemas.map_err(|error| Failed::retry(Reason::ApplyFailed, error.to_string()))?;
-        let wanted = deploy::wanted(pass.object, manifest, &origin, &*schemas, &pass.key.cluster);
-        pass.missing = wanted.deferred.keys().cloned().collect();
-        self.write_parent(pass, &wanted).await?;
-        let applied = self.apply_all(pass, &wanted, &mut memory).await;
-        self.remember_deployed(pass.key, memory);
-        let applied = applied?;
-        pass.fields.insert("deployed".into(), deploy::deployed(&applied));
+        let (wanted, applied) = self.apply_manifest(pass, manifest, &origin, &mut memory).await?;
         if !wanted.deferred.is_empty() {
             return Err(Failed::wait(Reason::ResourceNotSynced, deploy::waits_for(&wanted.deferred)));
         }
         self.prune(pass, &applied).await?;
-        Ok(format!("applied {} objects", applied.len()))
+        let warning = warning.map(|warning| format!("; {warning}")).unwrap_or_default();
+        Ok(format!("Applied version {}: {} objects{warning}", origin.text("version"), applied.len()))
+    }
+
+    /// While its Resource is not Ready, such as when the registry is away, what was applied is put back where somebody changed it.
+    /// Nothing is pruned.
+    async fn keep(&self, pass: &mut Pass<'_>, mut memory: Memory) -> Result<(), Failed> {
+        let Some(Manifest { origin, objects, .. }) = memory.manifest.clone() else { return Ok(()) };
+        self.apply_manifest(pass, objects, &origin, &mut memory).await.map(drop)
+    }
+
+    async fn apply_manifest(
+        &self,
+        pass: &mut Pass<'_>,
+        manifest: Vec<Object>,
+        origin: &Origin,
+        memory: &mut Memory,
+    ) -> Result<(deploy::Wanted, Vec<Object>), Failed> {
+        let kinds: Vec<GroupVersionKind> = manifest.iter().filter_map(Object::gvk).collect();
+        let schemas = self.world.schemas.of(&pass.key.cluster, &kinds).await;
+        let schemas = schemas.map_err(|error| Failed::retry(Reason::ApplyFailed, error.to_string()))?;
+        let wanted = deploy::wanted(pass.object, manifest, origin, &*schemas, &pass.key.cluster);
+        pass.missing = wanted.deferred.keys().cloned().collect();
+        self.write_parent(pass, &wanted).await?;
+        let applied = self.apply_all(pass, &wanted, memory).await;
+        self.remember_deployed(pass.key, memory.clone());
+        let applied = applied?;
+        pass.fields.insert("deployed".into(), deploy::deployed(&applied));
+        Ok((wanted, applied))
     }
 
     /// Contracts 18: without a namespace the only Resource of that name is meant.
-    async fn resource_of(&self, pass: &mut Pass<'_>, spec: &DeployerSpec) -> Result<ObjectKey, Failed> {
+    async fn resource_of(&self, pass: &mut Pass<'_>, spec: &DeployerSpec) -> Result<(ObjectKey, Option<String>), Failed> {
         let name = &spec.resource_ref.name;
         let key = |namespace: String| ObjectKey {
             cluster: pass.key.cluster.clone(),
@@ -72,7 +104,7 @@ impl Delivery {
             name: name.clone(),
         };
         if let Some(namespace) = spec.resource_ref.namespace.clone().filter(|namespace| !namespace.is_empty()) {
-            return Ok(key(namespace));
+            return Ok((key(namespace), None));
         }
         let query =
             Query { cluster: pass.key.cluster.clone(), gvk: Kind::Resource.gvk(), namespace: None, selector: String::new() };
@@ -93,10 +125,10 @@ impl Delivery {
         };
         // Another one of that name may come or go.
         pass.watch.lists.insert(query);
-        if let Ok(found) = &found {
-            self.warn_once(pass.key, format!("resourceRef.namespace is missing; {found} is taken, the only one of that name"));
-        }
-        found
+        let found = found?;
+        let warning = format!("resourceRef.namespace is missing; {found} is taken, the only one of that name");
+        self.warn_once(pass.key, warning.clone());
+        Ok((found, Some(warning)))
     }
 
     fn warn_once(&self, key: &ObjectKey, message: String) {
@@ -116,7 +148,7 @@ impl Delivery {
             *object = Object::from_value(value).unwrap_or_default();
         }
         for image in leaks {
-            let (resource, component) = (&origin.resource, &origin.component);
+            let (resource, component) = (origin.text("name"), &origin.component);
             let message = format!("no resource describes the image {image}, which {resource} of {component} names");
             let subject = Some(Subject::root(deployer.clone()));
             self.world.recorder.record(EventKind::Warning { subject, reason: "Leak".to_owned(), message });
@@ -129,31 +161,19 @@ impl Delivery {
         resource: &Object,
         memory: &mut Memory,
     ) -> Result<(Origin, Vec<Object>), Failed> {
+        let origin = Origin::of(resource);
+        let input = hex(&[resource.status()["component"].to_string().as_bytes(), origin.resource.to_string().as_bytes()]);
+        // Which configuration it would be read with is told all the same.
         let credentials = self.credentials(pass, Some(resource)).await?;
-        let status = resource.status();
-        let (repository, component) = self.located(status.get("component"), &credentials)?;
-        let found = status.get("resource").cloned().unwrap_or_default();
-        let name = found["name"].as_str().unwrap_or_default().to_owned();
-        let origin = Origin {
-            component: component.name.clone(),
-            version: component.version.clone(),
-            resource: name.clone(),
-            digest: found["digest"]["value"].as_str().map(str::to_owned),
-        };
-        let input = hex(&[component.to_string().as_bytes(), found.to_string().as_bytes()]);
-        if let Some((known, objects)) = &memory.manifest
-            && *known == input
-        {
-            return Ok((origin, objects.clone()));
+        if let Some(known) = memory.manifest.as_ref().filter(|known| known.input == input) {
+            return Ok((origin, known.objects.clone()));
         }
-        let descriptor = repository.descriptor(&component).await;
-        let descriptor =
-            descriptor.map_err(|error| super::sources::failed(Reason::GetComponentVersionFailed, &error))?.descriptor;
-        let index = resource::find(&descriptor, &identity(&found))?;
+        let Located { repository, version, descriptor } = self.located(resource.status().get("component"), &credentials).await?;
+        let index = resource::find(&descriptor, &identity(&origin.resource))?;
         let bytes = self.sources.read(&*repository, &descriptor, &descriptor.resources[index], &credentials).await?;
-        let mut objects = manifests::objects(&format!("resource {name} of {component}"), &bytes)?;
+        let mut objects = manifests::objects(&format!("resource {} of {version}", origin.text("name")), &bytes)?;
         self.localize(pass.key, &origin, &mut objects);
-        memory.manifest = Some((input, objects.clone()));
+        memory.manifest = Some(Manifest { input, origin: origin.clone(), objects: objects.clone() });
         Ok((origin, objects))
     }
 
@@ -183,17 +203,18 @@ impl Delivery {
 
     async fn apply_all(&self, pass: &mut Pass<'_>, wanted: &deploy::Wanted, memory: &mut Memory) -> Result<Vec<Object>, Failed> {
         let mut order: Vec<&(ObjectKey, Object)> = wanted.objects.iter().collect();
-        // What others need first; the manifest's own order else.
-        order.sort_by_key(|(key, _)| match key.gvk.kind.as_str() {
-            "Namespace" => 0,
-            "CustomResourceDefinition" => 1,
-            _ => 2,
-        });
+        // The manifest's own order else.
+        order.sort_by_key(|(key, _)| deploy::rank(&key.gvk.kind));
         let mut applied = Vec::new();
         let mut troubles = Vec::new();
         for (key, object) in order {
             pass.watch.objects.insert(key.clone());
-            match self.apply_one(pass.key, key, object, memory).await {
+            let live = self.get(key).await.ok().flatten();
+            if let Some(owner) = live.as_ref().and_then(|live| deploy::owner_of(live, pass.object)) {
+                troubles.push(format!("{key} belongs to {owner} and is left alone"));
+                continue;
+            }
+            match self.apply_one(pass.key, key, object, live, memory).await {
                 Ok(object) => applied.push(object),
                 Err(WriteError::NotServed(gvk)) => {
                     pass.missing.insert(gvk.clone());
@@ -214,12 +235,12 @@ impl Delivery {
         deployer: &ObjectKey,
         key: &ObjectKey,
         object: &Object,
+        live: Option<Object>,
         memory: &mut Memory,
     ) -> Result<Object, WriteError> {
         // With its key, so that a journal does not tell two equal secrets by it.
         let text = serde_json::to_vec(&object.0).expect("JSON can be written");
         let input = hex(&[key.to_string().as_bytes(), &text]);
-        let live = self.get(key).await.ok().flatten();
         if let (Some(live), Some(applied)) = (&live, memory.applied.get(key))
             && applied.input == input
             && is_as_applied(live, object, applied)

@@ -1,7 +1,7 @@
-//! The controllers' side of `delivery.ocm.software/v1alpha1`: Repository, Component, Resource, Deployer.
+//! The controllers' side of `delivery.ocm.software/v1alpha1`: Repository, Component, Resource, Deployer, Discovery.
 //!
 //! What is decided is decided in functions of data ([`component`], [`resource`], [`image`], [`additional`], [`deploy`]);
-//! [`report`] makes the status of all four kinds. The shells only fetch and write.
+//! [`report`] makes the status of all kinds. The shells only fetch and write.
 //! Source: reference/ocm.md section 16, reference/openmcp.md section 3, contracts 16 to 18.
 
 pub mod additional;
@@ -9,6 +9,7 @@ pub mod component;
 pub mod config;
 pub mod deploy;
 mod deployer;
+mod discovery;
 mod found;
 pub mod image;
 pub mod manifests;
@@ -17,6 +18,7 @@ pub mod report;
 mod repository;
 pub mod resource;
 pub mod sources;
+pub mod verify;
 
 pub use reconcile::{Delivery, Kind, ROLE};
 

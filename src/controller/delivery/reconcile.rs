@@ -1,4 +1,4 @@
-//! What all four kinds have in common: finalizer, suspension, status, interval, removal.
+//! What all kinds have in common: finalizer, suspension, status, interval, removal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 use super::{
     config,
     image::Images,
-    report::{self, Cure, End, Failed, Reason},
+    report::{self, Cure, End, Facts, Failed, Reason},
     sources::{Credentials, Sources},
 };
 use crate::world::World;
@@ -40,6 +40,8 @@ pub const ROLE: &str = "delivery";
 const SHORTEST: Duration = Duration::from_secs(1);
 /// When to try again without an interval.
 const AGAIN: Duration = Duration::from_secs(10);
+/// When to look at the latest whether somebody repaired something.
+const REPAIRED: Duration = Duration::from_mins(1);
 /// Field manager of finalizers; it must own nothing else (`plinth_manager::finalizer`).
 const MANAGER_FINALIZER: &str = "plinth.dev/delivery-finalizer";
 
@@ -54,11 +56,13 @@ pub enum Kind {
     Resource,
     /// Applies what a resource holds.
     Deployer,
+    /// Tells what a component leads to.
+    Discovery,
 }
 
 impl Kind {
     /// All of them, parents first.
-    pub const ALL: [Self; 4] = [Self::Repository, Self::Component, Self::Resource, Self::Deployer];
+    pub const ALL: [Self; 5] = [Self::Repository, Self::Component, Self::Resource, Self::Deployer, Self::Discovery];
 
     /// The kind's name.
     pub fn name(self) -> &'static str {
@@ -67,6 +71,7 @@ impl Kind {
             Self::Component => "Component",
             Self::Resource => "Resource",
             Self::Deployer => "Deployer",
+            Self::Discovery => "Discovery",
         }
     }
 
@@ -79,13 +84,14 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.gvk() == *gvk)
     }
 
-    /// The OCM controllers' own finalizers, so that an installation can be taken over.
-    fn finalizer(self) -> &'static str {
+    /// The OCM controllers' own finalizers, so that an installation can be taken over; the first is put on, all are taken off.
+    fn finalizers(self) -> &'static [&'static str] {
         match self {
-            Self::Repository => "finalizers.ocm.software/repository",
-            Self::Component => "finalizers.ocm.software/component",
-            Self::Resource => "finalizers.ocm.software/resource",
-            Self::Deployer => super::deploy::FINALIZER,
+            Self::Repository => &["finalizers.ocm.software/repository"],
+            Self::Component => &["finalizers.ocm.software/component"],
+            Self::Resource => &["finalizers.ocm.software/resource"],
+            Self::Deployer => &super::deploy::FINALIZERS,
+            Self::Discovery => &[],
         }
     }
 
@@ -95,7 +101,7 @@ impl Kind {
             Self::Repository => Some((Self::Component, "repositoryRef")),
             Self::Component => Some((Self::Resource, "componentRef")),
             Self::Resource => Some((Self::Deployer, "resourceRef")),
-            Self::Deployer => None,
+            Self::Deployer | Self::Discovery => None,
         }
     }
 
@@ -106,6 +112,7 @@ impl Kind {
             Self::Component => &["component"],
             Self::Resource => &["component", "resource", "additional"],
             Self::Deployer => &["deployed"],
+            Self::Discovery => &["discovery", "unresolved"],
         }
     }
 }
@@ -140,6 +147,8 @@ pub(super) struct Pass<'a> {
     pub(super) fields: Map<String, Value>,
     /// Deployed objects wait for these kinds.
     pub(super) missing: BTreeSet<GroupVersionKind>,
+    /// Reason of Ready where the pass succeeds.
+    pub(super) reason: &'static str,
 }
 
 impl Delivery {
@@ -177,8 +186,9 @@ impl Delivery {
         if object.spec().get("suspend").and_then(Value::as_bool) == Some(true) {
             return Ok(Outcome::Wait { reason: "suspended".to_owned() });
         }
-        if kind != Kind::Deployer {
-            finalizer::add(&*self.world.applier, key, &object, kind.finalizer(), MANAGER_FINALIZER).await?;
+        // A Deployer's is part of what makes it the parent of its set.
+        if let (Some(ours), true) = (kind.finalizers().first(), kind != Kind::Deployer) {
+            finalizer::add(&*self.world.applier, key, &object, ours, MANAGER_FINALIZER).await?;
         }
         let mut pass = Pass {
             key,
@@ -187,19 +197,28 @@ impl Delivery {
             config: Vec::new(),
             fields: report::kept(&object, kind.fields()),
             missing: BTreeSet::new(),
+            reason: report::SUCCEEDED,
         };
         pass.watch.objects.insert(key.clone());
-        let end = match kind {
-            Kind::Repository => self.repository(&mut pass).await,
-            Kind::Component => self.component(&mut pass).await,
-            Kind::Resource => self.resource(&mut pass).await,
-            Kind::Deployer => self.deployer(&mut pass).await,
+        let end = match interval(&object) {
+            Ok(_) => self.look_after(kind, &mut pass).await,
+            Err(failed) => Err(failed),
         };
         self.conclude(pass, &end).await
     }
 
+    async fn look_after(&self, kind: Kind, pass: &mut Pass<'_>) -> End {
+        match kind {
+            Kind::Repository => self.repository(pass).await,
+            Kind::Component => self.component(pass).await,
+            Kind::Resource => self.resource(pass).await,
+            Kind::Deployer => self.deployer(pass).await,
+            Kind::Discovery => self.discovery(pass).await,
+        }
+    }
+
     async fn conclude(&self, pass: Pass<'_>, end: &End) -> Result<Outcome, Failure> {
-        let Pass { key, object, watch, config, fields, missing, .. } = pass;
+        let Pass { key, object, watch, config, fields, missing, reason } = pass;
         self.world.index.declare(&owner(key), watch);
         {
             let mut shared = self.lock();
@@ -211,7 +230,7 @@ impl Delivery {
                 shared.waiting.entry(gvk).or_default().insert(key.clone());
             }
         }
-        let status = report::status(object, end, &config, fields, self.world.clock.now());
+        let status = report::status(object, end, reason, Facts { config, fields }, self.world.clock.now());
         match write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await {
             // It went away in between; the watch tells.
             Err(WriteError::NotFound { .. }) => return Ok(Outcome::Done),
@@ -324,7 +343,8 @@ impl Delivery {
     }
 
     async fn remove(&self, kind: Kind, key: &ObjectKey, object: &Object) -> Result<Outcome, Failure> {
-        if !object.finalizers().contains(&kind.finalizer()) {
+        let ours: Vec<&str> = object.finalizers().into_iter().filter(|finalizer| kind.finalizers().contains(finalizer)).collect();
+        if ours.is_empty() {
             return Ok(Outcome::Done);
         }
         let in_the_way = match kind {
@@ -335,9 +355,8 @@ impl Delivery {
         if !in_the_way.is_empty() {
             let message = format!("waits for {} to be deleted", in_the_way.join(", "));
             let end = Err(Failed::wait(Reason::DeletionFailed, message.clone()));
-            let config = config::effective(object);
-            let fields = report::kept(object, kind.fields());
-            let status = report::status(object, &end, &config, fields, self.world.clock.now());
+            let facts = Facts { config: config::effective(object), fields: report::kept(object, kind.fields()) };
+            let status = report::status(object, &end, report::SUCCEEDED, facts, self.world.clock.now());
             write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await?;
             // Members of a set are of any kind and are not all watched.
             return Ok(match kind {
@@ -345,7 +364,9 @@ impl Delivery {
                 _ => Outcome::Wait { reason: message },
             });
         }
-        self.world.finalizers.remove(key, kind.finalizer()).await?;
+        for finalizer in ours {
+            self.world.finalizers.remove(key, finalizer).await?;
+        }
         self.forget(key);
         Ok(Outcome::Done)
     }
@@ -374,7 +395,7 @@ impl Delivery {
             Ok(message) => (Health::Current, "Succeeded", message.clone()),
             Err(failed) => {
                 let health = match failed.cure {
-                    Cure::Edit => Health::Failed,
+                    Cure::Edit | Cure::Repair => Health::Failed,
                     Cure::Event => Health::Waiting,
                     Cure::Time => Health::InProgress,
                 };
@@ -424,13 +445,23 @@ pub(super) fn spec<T: DeserializeOwned>(object: &Object) -> Result<T, Failed> {
     serde_json::from_value(object.spec().clone()).map_err(|error| Failed::wrong(Reason::MarshalFailed, format!("spec: {error}")))
 }
 
+/// `spec.interval`; none where it is missing or zero.
+fn interval(object: &Object) -> Result<Option<Duration>, Failed> {
+    let Some(text) = object.spec().get("interval").and_then(Value::as_str) else { return Ok(None) };
+    let Some(interval) = duration::parse(text) else {
+        let message = format!("spec.interval: {text:?} is not a duration such as 30s, 10m or 1h30m");
+        return Err(Failed::wrong(Reason::MarshalFailed, message));
+    };
+    Ok((!interval.is_zero()).then(|| interval.max(SHORTEST)))
+}
+
 fn outcome(object: &Object, end: &End) -> Outcome {
-    let interval = object.spec().get("interval").and_then(Value::as_str).and_then(duration::parse);
-    let interval = interval.filter(|interval| !interval.is_zero()).map(|interval| interval.max(SHORTEST));
+    let interval = interval(object).ok().flatten();
     match end {
         Ok(_) => interval.map_or(Outcome::Done, Outcome::RequeueAfter),
         Err(failed) => match failed.cure {
             Cure::Time => Outcome::RequeueAfter(interval.unwrap_or(AGAIN).min(AGAIN)),
+            Cure::Repair => Outcome::RequeueAfter(interval.unwrap_or(REPAIRED).min(REPAIRED)),
             Cure::Event => interval.map_or_else(|| Outcome::Wait { reason: failed.message.clone() }, Outcome::RequeueAfter),
             Cure::Edit => Outcome::Invalid { reason: failed.message.clone() },
         },

@@ -41,6 +41,18 @@ pub enum Reason {
     DeletionFailed,
     /// The image is not where a node could pull it from, or objects wait for their kinds.
     ResourceNotSynced,
+    /// A component version is not what it was when its Component looked at it.
+    ComponentDriftResolutionInProgress,
+    /// A component version that a Discovery leads to cannot be read.
+    ResolutionFailed,
+    /// A selector of a Discovery cannot be evaluated.
+    SelectorFailed,
+    /// An expression of a Discovery cannot be evaluated.
+    ExtractFailed,
+    /// What a Discovery found does not fit into an object.
+    PayloadTooLarge,
+    /// Several resources of a channel would be one Artifact.
+    NameCollision,
 }
 
 impl Reason {
@@ -60,6 +72,12 @@ impl Reason {
             Self::StatusSetFailed => "StatusSetFailed",
             Self::DeletionFailed => "DeletionFailed",
             Self::ResourceNotSynced => "ResourceNotSynced",
+            Self::ComponentDriftResolutionInProgress => "ComponentDriftResolutionInProgress",
+            Self::ResolutionFailed => "ResolutionFailed",
+            Self::SelectorFailed => "SelectorFailed",
+            Self::ExtractFailed => "ExtractFailed",
+            Self::PayloadTooLarge => "PayloadTooLarge",
+            Self::NameCollision => "NameCollision",
         }
     }
 }
@@ -82,6 +100,8 @@ pub enum Cure {
     Time,
     /// A change of another object, which is watched.
     Event,
+    /// A change outside the cluster, such as other credentials, a repaired archive or another version: looked for at each interval.
+    Repair,
     /// An edit of the object itself.
     Edit,
 }
@@ -97,6 +117,11 @@ impl Failed {
         Self { reason, message: message.into(), cure: Cure::Event }
     }
 
+    /// What the object leads to is wrong, and somebody has to repair it there.
+    pub fn repair(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), cure: Cure::Repair }
+    }
+
     /// The object is wrong.
     pub fn wrong(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), cure: Cure::Edit }
@@ -106,29 +131,54 @@ impl Failed {
 /// How a pass ended: the message of Ready, or why not.
 pub type End = Result<String, Failed>;
 
-/// The status after a pass: `fields` are those of the kind, kept from before by the caller where a pass failed.
-pub fn status(object: &Object, end: &End, config: &[Value], mut fields: Map<String, Value>, now: Timestamp) -> Value {
+/// Reason of Ready after a pass that succeeded.
+pub const SUCCEEDED: &str = "Succeeded";
+
+/// Longest message that an API server takes.
+const LONGEST: usize = 32_768;
+
+/// What there is to say of an object beside the end of the pass.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// `status.effectiveOCMConfig`.
+    pub config: Vec<Value>,
+    /// The fields of its kind, kept from before by the caller where a pass failed.
+    pub fields: Map<String, Value>,
+}
+
+/// The status after a pass; `reason` is that of Ready where it succeeded.
+pub fn status(object: &Object, end: &End, reason: &'static str, facts: Facts, now: Timestamp) -> Value {
+    let Facts { config, mut fields } = facts;
     let generation = object.generation();
     let before = Before::of(object);
     let said = match end {
-        Ok(message) => vec![Said::yes("Ready", "Succeeded", message.clone())],
+        Ok(message) => vec![Said::yes("Ready", reason, shortened(message))],
         Err(failed) => not_ready(failed),
     };
     let list: Vec<_> = said.iter().map(|said| before.stamp(said, generation, now)).collect();
     fields.insert("conditions".into(), conditions::to_value(&list));
     fields.insert("observedGeneration".into(), generation.into());
-    fields.insert("effectiveOCMConfig".into(), Value::Array(config.to_vec()));
+    fields.insert("effectiveOCMConfig".into(), Value::Array(config));
     Value::Object(fields)
 }
 
 fn not_ready(failed: &Failed) -> Vec<Said> {
     let reason = failed.reason.as_str();
-    let ready = Said::no("Ready", reason, failed.message.clone());
+    let message = shortened(&failed.message);
     let more = match failed.cure {
-        Cure::Edit => Said::yes("Stalled", reason, failed.message.clone()),
-        Cure::Time | Cure::Event => Said::yes("Reconciling", "ProgressingWithRetry", failed.message.clone()),
+        Cure::Edit => Said::yes("Stalled", reason, message.clone()),
+        Cure::Time | Cure::Event | Cure::Repair => Said::yes("Reconciling", "ProgressingWithRetry", message.clone()),
     };
-    vec![ready, more]
+    vec![Said::no("Ready", reason, message), more]
+}
+
+/// A Deployer may have thousands of things to say.
+fn shortened(message: &str) -> String {
+    if message.len() <= LONGEST {
+        return message.to_owned();
+    }
+    let end = (0..LONGEST - 8).rev().find(|at| message.is_char_boundary(*at)).unwrap_or_default();
+    format!("{} …", &message[..end])
 }
 
 /// Fields of a status that a failed pass keeps: what was found last stays readable.
@@ -174,7 +224,7 @@ mod tests {
             ),
         ];
         for (end, expected) in cases {
-            let status = status(&object(4, Value::Null), &end, &[], Map::new(), now);
+            let status = status(&object(4, Value::Null), &end, SUCCEEDED, Facts::default(), now);
             let found: Vec<_> = status["conditions"].as_array().unwrap().iter().collect();
             let found: Vec<_> = found
                 .iter()
@@ -185,6 +235,14 @@ mod tests {
             // Contracts 16: always written, so that an expression over it never misses the field.
             assert_eq!(status["effectiveOCMConfig"], json!([]));
         }
+    }
+
+    #[test]
+    fn a_message_fits_into_a_condition() {
+        let end = Err(Failed::retry(Reason::ApplyFailed, "ä".repeat(20_000)));
+        let status = status(&object(1, Value::Null), &end, SUCCEEDED, Facts::default(), Timestamp::UNIX_EPOCH);
+        let message = status["conditions"][0]["message"].as_str().unwrap();
+        assert!(message.len() <= 32_768 && message.ends_with(" …"), "{}", message.len());
     }
 
     #[test]

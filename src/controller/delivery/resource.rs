@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use plinth_api::delivery::ByReference;
 use plinth_releasechannel::{
-    ComponentVersion,
-    descriptor::{Descriptor, Identity, Schema},
+    ComponentVersion, Digest, ImageReference,
+    access::Access,
+    descriptor::{Descriptor, DigestSpec, Identity, Reference, Resource, Schema},
+    normalise,
 };
 use serde_json::{Map, Value, json};
 
@@ -14,15 +16,55 @@ use super::{
     report::{Failed, Reason},
 };
 
-/// The component version that a reference of `descriptor` leads to.
-pub fn follow(descriptor: &Descriptor, identity: &BTreeMap<String, String>) -> Result<ComponentVersion, Failed> {
+/// The reference of `descriptor` that has this identity.
+pub fn follow<'a>(descriptor: &'a Descriptor, identity: &BTreeMap<String, String>) -> Result<&'a Reference, Failed> {
     let candidates = descriptor.references.iter().map(|reference| (&reference.identity, reference.version.as_str()));
     let index = pick(candidates, identity).map_err(|found| {
         let message = format!("{}:{} has {found} component reference {}", descriptor.name, descriptor.version, shown(identity));
         Failed::wrong(Reason::GetReferenceFailed, message)
     })?;
-    let reference = &descriptor.references[index];
-    Ok(ComponentVersion::new(reference.component.as_str(), reference.version.as_str()))
+    Ok(&descriptor.references[index])
+}
+
+/// A component version below a verified one is what the reference's digest says.
+pub fn check_reference(reference: &Reference, found: &Descriptor) -> Result<(), Failed> {
+    let refuse = |why: &str| {
+        let message = format!("{}:{} is not verified: {why}", found.name, found.version);
+        Err(Failed::repair(Reason::GetReferenceFailed, message))
+    };
+    match reference.digest.as_ref().map(|digest| normalise::has_digest(found, digest)) {
+        None => refuse("the reference to it has no digest"),
+        Some(Ok(true)) => Ok(()),
+        Some(Ok(false)) => refuse("it has another digest than the reference to it says"),
+        Some(Err(error)) => refuse(&error.to_string()),
+    }
+}
+
+/// `verificationPolicy: Always`: what the access says of the bytes' digest is what the descriptor says. The bytes themselves are compared
+/// when they are read.
+pub fn check_digest(descriptor: &Descriptor, index: usize) -> Result<(), Failed> {
+    let resource = &descriptor.resources[index];
+    let Some(expected) = resource.digest.as_ref().and_then(DigestSpec::digest) else { return Ok(()) };
+    let Some(said) = said_by_access(resource) else { return Ok(()) };
+    let algorithm = |digest: &Digest| digest.as_str().split(':').next().unwrap_or_default().to_owned();
+    if said == expected || algorithm(&said) != algorithm(&expected) {
+        return Ok(());
+    }
+    let (name, version) = (&descriptor.name, &descriptor.version);
+    let message = format!("resource {} of {name}:{version} leads to {said}, but its digest is {expected}", resource.identity);
+    Err(Failed::repair(Reason::GetOcmResourceFailed, message))
+}
+
+fn said_by_access(resource: &Resource) -> Option<Digest> {
+    match Access::read(&resource.access) {
+        Access::OciArtifact { image } => ImageReference::parse(&image)?.digest,
+        Access::LocalBlob { reference, .. } => {
+            // The digest of an artifact that is packed into an archive is not that of the archive.
+            let is_of_bytes = resource.digest.as_ref()?.normalisation.starts_with("genericBlobDigest");
+            is_of_bytes.then_some(reference)
+        }
+        _ => None,
+    }
 }
 
 /// The index of the resource that `wanted` means.
@@ -124,16 +166,13 @@ fn raw(descriptor: &Descriptor, index: usize) -> &Value {
 }
 
 /// `status.component` of Component and Resource.
-pub fn component_info(component: &ComponentVersion, repository: &Value, descriptor_digest: &str) -> Value {
-    let mut info = json!({"repositorySpec": repository, "component": component.name, "version": component.version});
-    if let Some((algorithm, value)) = descriptor_digest.split_once(':') {
-        info["digest"] = json!({
-            "hashAlgorithm": if algorithm == "sha512" { "SHA-512" } else { "SHA-256" },
-            "normalisationAlgorithm": "genericBlobDigest/v1",
-            "value": value,
-        });
-    }
-    info
+pub fn component_info(component: &ComponentVersion, repository: &Value, digest: &DigestSpec) -> Value {
+    json!({
+        "repositorySpec": repository, "component": component.name, "version": component.version,
+        "digest": {
+            "hashAlgorithm": digest.hash, "normalisationAlgorithm": digest.normalisation, "value": digest.value,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -185,7 +224,7 @@ mod tests {
     fn references_lead_to_component_versions() {
         let descriptor = descriptor(json!([]), json!([{"name": "op", "componentName": "acme.test/op", "version": "0.1.0"}]));
         let identity = |name: &str| BTreeMap::from([("name".to_owned(), name.to_owned())]);
-        assert_eq!(follow(&descriptor, &identity("op")).unwrap(), ComponentVersion::new("acme.test/op", "0.1.0"));
+        assert_eq!(follow(&descriptor, &identity("op")).unwrap().component, "acme.test/op");
         let failed = follow(&descriptor, &identity("no")).unwrap_err();
         assert_eq!(failed.reason, Reason::GetReferenceFailed);
     }
@@ -203,9 +242,54 @@ mod tests {
     }
 
     #[test]
+    fn digests_are_compared_with_what_the_access_says() {
+        let digest = |normalisation: &str, value: &str| json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": normalisation, "value": value.repeat(64)});
+        let pinned =
+            |value: &str| json!({"type": "ociArtifact", "imageReference": format!("r.test/i:1@sha256:{}", value.repeat(64))});
+        let blob =
+            json!({"type": "localBlob", "localReference": format!("sha256:{}", "a".repeat(64)), "mediaType": "text/plain"});
+        let cases = [
+            (pinned("a"), digest("ociArtifactDigest/v1", "a"), true),
+            (pinned("a"), digest("ociArtifactDigest/v1", "b"), false),
+            (json!({"type": "ociArtifact", "imageReference": "r.test/i:1"}), digest("ociArtifactDigest/v1", "b"), true),
+            (blob.clone(), digest("genericBlobDigest/v1", "a"), true),
+            (blob.clone(), digest("genericBlobDigest/v1", "b"), false),
+            (blob, digest("ociArtifactDigest/v1", "b"), true),
+        ];
+        for (access, digest, fits) in cases {
+            let text = format!("{access} {digest}");
+            let resource =
+                json!({"name": "r", "version": "1", "type": "blob", "relation": "local", "access": access, "digest": digest});
+            assert_eq!(check_digest(&descriptor(json!([resource]), json!([])), 0).is_ok(), fits, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_step_below_a_verified_component_is_proven_by_its_parent() {
+        let child = descriptor(json!([]), json!([]));
+        let right = normalise::digest(&child);
+        let reference = |digest: Option<DigestSpec>| Reference {
+            identity: Identity { name: "c".into(), ..Identity::default() },
+            component: child.name.clone(),
+            version: child.version.clone(),
+            digest,
+            labels: Vec::new(),
+        };
+        assert_eq!(check_reference(&reference(Some(right.clone())), &child), Ok(()));
+        let other = DigestSpec { value: "0".repeat(64), ..right.clone() };
+        let unknown = DigestSpec { normalisation: "other/v1".into(), ..right };
+        for (digest, words) in [(None, "no digest"), (Some(other), "another digest"), (Some(unknown), "other/v1")] {
+            let failed = check_reference(&reference(digest), &child).unwrap_err();
+            assert!(failed.message.contains(words), "{}", failed.message);
+        }
+    }
+
+    #[test]
     fn a_component_version_is_proven_by_its_descriptor() {
-        let info = component_info(&ComponentVersion::new("a.test/c", "1"), &json!({"type": "OCIRegistry"}), "sha256:ab");
-        assert_eq!(info["digest"]["value"], "ab");
-        assert_eq!(info["digest"]["hashAlgorithm"], "SHA-256");
+        let digest =
+            DigestSpec { hash: "SHA-256".into(), normalisation: "jsonNormalisation/v4alpha1".into(), value: "ab".into() };
+        let info = component_info(&ComponentVersion::new("a.test/c", "1"), &json!({"type": "OCIRegistry"}), &digest);
+        let expected = json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "jsonNormalisation/v4alpha1", "value": "ab"});
+        assert_eq!(info["digest"], expected);
     }
 }

@@ -2,12 +2,15 @@
 
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use plinth_api::platform::PlatformSpec;
 use plinth_engine::ports::Answer;
 use plinth_releasechannel::{
-    ComponentRepository, Descriptor, ErrorKind, Options, RepositoryError, ResolveError, descriptor::Resource,
+    Channel, ComponentRepository, Descriptor, ErrorKind, Options, RepositoryError, ResolveError, Selection, SourceRef,
+    descriptor::Resource, inspect, with_platform,
 };
 use serde_json::Value;
 
@@ -41,6 +44,14 @@ pub trait Sources: Send + Sync {
         resource: &'a Resource,
         credentials: &'a Credentials,
     ) -> Answer<'a, Result<Vec<u8>, Failed>>;
+
+    /// The channel that a Platform asks for, with its signatures verified as it says. Relative paths are taken from `base`.
+    fn channel<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Channel, Failed>>;
 }
 
 /// How many opened repositories are kept: an archive is scanned once, not at every pass.
@@ -111,21 +122,44 @@ impl Sources for LiveSources {
             bytes.map(|bytes| bytes.to_vec()).map_err(|error| resolve_failed(Reason::GetOcmResourceFailed, &error))
         })
     }
+
+    fn channel<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Channel, Failed>> {
+        let in_source = |error: ResolveError| resolve_failed(Reason::GetRepositoryFailed, &error);
+        Box::pin(async move {
+            let options = with_platform(&self.options(credentials), Some(platform), base).map_err(in_source)?;
+            let source = SourceRef::from_platform(&platform.source, base).map_err(in_source)?;
+            let found = inspect(&source, &Selection::default(), &options).await;
+            found.map_err(|error| resolve_failed(Reason::GetComponentVersionFailed, &error))
+        })
+    }
 }
 
-/// What an answer of a repository means for an object.
+/// What an answer of a repository means for an object: what is not there may be published later, and what is refused is looked at again
+/// when somebody may have repaired it. Only a repository or access of an unknown type stays so until the object is edited.
 pub fn failed(reason: Reason, error: &RepositoryError) -> Failed {
-    of_kind(reason, error.kind(), error.to_string())
+    let message = error.to_string();
+    match (error.kind(), error) {
+        (_, RepositoryError::Unsupported { .. }) => Failed::wrong(reason, message),
+        (ErrorKind::Refused, _) => Failed::repair(reason, message),
+        (ErrorKind::NotFound | ErrorKind::Unavailable, _) => Failed::retry(reason, message),
+    }
 }
 
 fn resolve_failed(reason: Reason, error: &ResolveError) -> Failed {
-    of_kind(reason, error.kind(), error.to_string())
-}
-
-/// What is not there may be published later; what is refused stays so until somebody changes it.
-fn of_kind(reason: Reason, kind: ErrorKind, message: String) -> Failed {
-    match kind {
-        ErrorKind::Refused => Failed::wrong(reason, message),
-        ErrorKind::NotFound | ErrorKind::Unavailable => Failed::retry(reason, message),
+    match error {
+        ResolveError::Repository { source, .. } => {
+            let cause = failed(reason, source);
+            Failed { message: error.to_string(), ..cause }
+        }
+        ResolveError::Source { .. } => Failed::wrong(reason, error.to_string()),
+        ResolveError::NoVersion { .. } => Failed::retry(Reason::CheckVersionFailed, error.to_string()),
+        ResolveError::NotARange { .. } => Failed::wrong(Reason::CheckVersionFailed, error.to_string()),
+        // Options come from Secrets and ConfigMaps.
+        _ => Failed::repair(reason, error.to_string()),
     }
 }

@@ -1,6 +1,6 @@
-//! The four kinds together, on a cluster in memory and a real archive.
+//! The kinds together, on a cluster in memory and a real archive.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use plinth_api::{ClusterKey, Object, ObjectKey};
 use plinth_manager::reconcile::{Outcome, Reconciler};
@@ -41,14 +41,14 @@ components:
 const MANIFESTS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {v: a}\n---\n\
     apiVersion: v1\nkind: ConfigMap\nmetadata: {name: two, namespace: other}\n";
 
-struct Stage {
-    scene: Scene,
+pub(super) struct Stage {
+    pub(super) scene: Scene,
     delivery: Delivery,
     folder: tempfile::TempDir,
 }
 
 impl Stage {
-    fn set() -> Self {
+    pub(super) fn set() -> Self {
         Self::with(Arc::new(NotMirrored))
     }
 
@@ -61,16 +61,37 @@ impl Stage {
 
     /// Packs a channel into an archive of its own; answers with its specification.
     fn archive(&self, name: &str, version: &str, manifests: &str) -> Value {
-        let folder = self.folder.path().join(name);
-        std::fs::create_dir(&folder).unwrap();
-        let text = CHANNEL.replace("VERSION", version).replace("TEXT", &json!(manifests).to_string());
-        std::fs::write(folder.join("channel.yaml"), text).unwrap();
+        self.packed(name, &CHANNEL.replace("VERSION", version).replace("TEXT", &json!(manifests).to_string()))
+    }
+
+    /// Packs this channel.
+    pub(super) fn packed(&self, name: &str, channel: &str) -> Value {
         let path = self.folder.path().join(format!("{name}.tgz"));
-        pack(&folder, &Limits::default()).unwrap().write(&path, Format::of(&path)).unwrap();
+        self.pack_to(&path, channel);
         json!({"type": "CommonTransportFormat", "filePath": path})
     }
 
-    fn put(&self, kind: Kind, name: &str, spec: Value) -> ObjectKey {
+    /// Packs this channel into a folder and takes a component out of it again.
+    pub(super) fn damaged(&self, name: &str, channel: &str, component: &str) -> Value {
+        let path = self.folder.path().join(format!("{name}-damaged"));
+        self.pack_to(&path, channel);
+        let index = path.join("artifact-index.json");
+        let mut document: Value = serde_json::from_slice(&std::fs::read(&index).unwrap()).unwrap();
+        let artifacts = document["artifacts"].as_array_mut().unwrap();
+        let before = artifacts.len();
+        artifacts.retain(|artifact| !artifact["repository"].as_str().unwrap().ends_with(component));
+        assert!(artifacts.len() < before, "{component} was not there");
+        std::fs::write(&index, document.to_string()).unwrap();
+        json!({"type": "CommonTransportFormat", "filePath": path})
+    }
+
+    fn pack_to(&self, path: &Path, channel: &str) {
+        let folder = tempfile::tempdir_in(self.folder.path()).unwrap();
+        std::fs::write(folder.path().join("channel.yaml"), channel).unwrap();
+        pack(folder.path(), &Limits::default()).unwrap().write(path, Format::of(path)).unwrap();
+    }
+
+    pub(super) fn put(&self, kind: Kind, name: &str, spec: Value) -> ObjectKey {
         let mut metadata = json!({"name": name});
         if kind != Kind::Deployer {
             metadata["namespace"] = "n".into();
@@ -80,16 +101,16 @@ impl Stage {
             .put(json!({"apiVersion": "delivery.ocm.software/v1alpha1", "kind": kind.name(), "metadata": metadata, "spec": spec}))
     }
 
-    async fn pass(&self, key: &ObjectKey) -> Outcome {
+    pub(super) async fn pass(&self, key: &ObjectKey) -> Outcome {
         self.delivery.reconcile(key).await.unwrap()
     }
 
-    fn status(&self, key: &ObjectKey) -> Value {
+    pub(super) fn status(&self, key: &ObjectKey) -> Value {
         self.scene.twin.object(key).unwrap().status().clone()
     }
 
     /// Status, reason and message of Ready.
-    fn ready(&self, key: &ObjectKey) -> (String, String, String) {
+    pub(super) fn ready(&self, key: &ObjectKey) -> (String, String, String) {
         let status = self.status(key);
         let ready =
             status["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == "Ready").unwrap().clone();
@@ -98,7 +119,7 @@ impl Stage {
     }
 
     /// Repository and Component that are Ready.
-    async fn component(&self, repository: Value) -> (ObjectKey, ObjectKey) {
+    pub(super) async fn component(&self, repository: Value) -> (ObjectKey, ObjectKey) {
         let repository = self.put(Kind::Repository, "repo", json!({"repositorySpec": repository, "interval": "1m"}));
         assert!(matches!(self.pass(&repository).await, Outcome::RequeueAfter(_)), "{:?}", self.ready(&repository));
         let spec =
@@ -112,6 +133,12 @@ impl Stage {
 fn config_map(namespace: &str, name: &str) -> ObjectKey {
     let gvk = plinth_api::GroupVersionKind::new("", "v1", "ConfigMap");
     ObjectKey { cluster: ClusterKey::host(), gvk, namespace: Some(namespace.into()), name: name.into() }
+}
+
+fn manifests_spec() -> Value {
+    let mut spec = resource_spec("manifests", json!([]));
+    spec["additionalStatusFields"] = Value::Null;
+    spec
 }
 
 fn resource_spec(resource: &str, path: Value) -> Value {
@@ -155,13 +182,16 @@ async fn an_image_that_nobody_can_pull_is_not_ready() {
 }
 
 #[tokio::test]
-async fn a_downgrade_is_refused_and_signatures_are_not_ignored() {
+async fn a_downgrade_is_refused_and_keys_are_read() {
     let stage = Stage::set();
     let (repository, component) = stage.component(stage.archive("one", "1.2.0", MANIFESTS)).await;
     let mut object = stage.scene.twin.object(&repository).unwrap();
     object.0["spec"]["repositorySpec"] = stage.archive("old", "1.1.0", MANIFESTS);
     stage.scene.twin.put(object.into_value());
     stage.pass(&repository).await;
+    let mut object = stage.scene.twin.object(&component).unwrap();
+    object.0["spec"]["semver"] = "1.1.0".into();
+    stage.scene.twin.put(object.into_value());
     assert!(matches!(stage.pass(&component).await, Outcome::Invalid { .. }));
     assert!(stage.ready(&component).2.contains("downgradePolicy is Deny"));
     assert_eq!(stage.status(&component)["component"]["version"], "1.2.0");
@@ -169,17 +199,171 @@ async fn a_downgrade_is_refused_and_signatures_are_not_ignored() {
     let spec = json!({"repositoryRef": {"name": "repo"}, "component": "acme.test/app", "semver": "1.1.0", "interval": "1m",
         "verify": [{"signature": "s", "value": "a2V5"}]});
     let signed = stage.put(Kind::Component, "signed", spec);
-    stage.pass(&signed).await;
-    assert_eq!(stage.ready(&signed).0, "False", "Ready without having verified would be a lie");
+    assert!(matches!(stage.pass(&signed).await, Outcome::Invalid { .. }));
+    let (ready, reason, message) = stage.ready(&signed);
+    assert_eq!((ready.as_str(), reason.as_str()), ("False", "GetComponentVersionFailed"), "Ready without proof would be a lie");
+    assert!(message.contains("the key of \"s\" cannot be used"), "{message}");
+}
+
+/// In a range something higher may come; one version that is too low stays so.
+#[tokio::test]
+async fn a_downgrade_in_a_range_is_looked_at_again() {
+    let stage = Stage::set();
+    let (repository, component) = stage.component(stage.archive("one", "1.2.0", MANIFESTS)).await;
+    let point_to = |archive: Value| {
+        let mut object = stage.scene.twin.object(&repository).unwrap();
+        object.0["spec"]["repositorySpec"] = archive;
+        stage.scene.twin.put(object.into_value());
+    };
+    point_to(stage.archive("old", "1.1.0", MANIFESTS));
+    stage.pass(&repository).await;
+    assert_eq!(stage.pass(&component).await, Outcome::RequeueAfter(Duration::from_mins(1)));
+    assert!(stage.ready(&component).2.contains("downgradePolicy is Deny"));
+    assert_eq!(stage.status(&component)["component"]["version"], "1.2.0", "what is in use stays");
+    point_to(stage.archive("new", "1.3.0", MANIFESTS));
+    stage.pass(&repository).await;
+    stage.pass(&component).await;
+    assert_eq!(stage.status(&component)["component"]["version"], "1.3.0");
+}
+
+#[tokio::test]
+async fn a_suspended_object_is_left_as_it_is_and_a_bad_interval_is_said() {
+    let stage = Stage::set();
+    let (repository, component) = stage.component(stage.archive("one", "1.2.0", MANIFESTS)).await;
+    let mut object = stage.scene.twin.object(&component).unwrap();
+    object.0["spec"]["suspend"] = true.into();
+    object.0["spec"]["semver"] = ">=9".into();
+    stage.scene.twin.put(object.clone().into_value());
+    let before = stage.status(&component);
+    stage.scene.twin.writes();
+    assert!(matches!(stage.pass(&component).await, Outcome::Wait { .. }));
+    assert_eq!((stage.status(&component), stage.scene.twin.writes()), (before, Vec::new()));
+    object.0["spec"]["suspend"] = false.into();
+    stage.scene.twin.put(object.into_value());
+    stage.pass(&component).await;
+    assert_eq!(stage.ready(&component).1, "CheckVersionFailed");
+
+    let mut object = stage.scene.twin.object(&repository).unwrap();
+    object.0["spec"]["interval"] = "soon".into();
+    stage.scene.twin.put(object.into_value());
+    assert!(matches!(stage.pass(&repository).await, Outcome::Invalid { .. }));
+    assert!(stage.ready(&repository).2.contains("\"soon\" is not a duration"), "{:?}", stage.ready(&repository));
+}
+
+/// Signed archives of the OCM tools, with the key in the object, in a Secret, and wrong.
+#[tokio::test]
+async fn signatures_are_verified_before_a_version_is_taken() {
+    let Some(data) = data() else {
+        eprintln!("1 test did not run: PLINTH_DATA has no ocm/signed");
+        return;
+    };
+    let stage = Stage::set();
+    let key = |name: &str| std::fs::read_to_string(data.join("keys").join(name)).unwrap();
+    let archive = |name: &str| json!({"type": "CommonTransportFormat", "filePath": data.join("signed").join(name)});
+    let repository = |name: &str| stage.put(Kind::Repository, name, json!({"repositorySpec": archive(name), "interval": "1m"}));
+    let component = |name: &str, repository: &str, verify: Value| {
+        let spec = json!({"repositoryRef": {"name": repository}, "component": "acme.example/releasechannel/stable",
+            "semver": "2026.11.0", "interval": "1m", "verify": verify});
+        stage.put(Kind::Component, name, spec)
+    };
+    for name in ["v3-pkcs1-sha256", "v4alpha1-pss-sha256", "neg-signature-bit"] {
+        stage.pass(&repository(name)).await;
+    }
+    let newer = component("newer", "v4alpha1-pss-sha256", json!([{"signature": "acme-sig", "value": key("acme.pub")}]));
+    stage.pass(&newer).await;
+    assert_eq!(stage.ready(&newer).0, "True", "{:?}", stage.ready(&newer));
+    let signed = component("signed", "v3-pkcs1-sha256", json!([{"signature": "acme-sig", "value": key("acme.pub")}]));
+    assert_eq!(stage.pass(&signed).await, Outcome::RequeueAfter(Duration::from_mins(1)), "{:?}", stage.ready(&signed));
+    assert_eq!(stage.ready(&signed), ("True".into(), "Succeeded".into(), "Applied version 2026.11.0".into()));
+
+    let other = component("other", "v3-pkcs1-sha256", json!([{"signature": "acme-sig", "value": key("other.pub")}]));
+    let bit = component("bit", "neg-signature-bit", json!([{"signature": "acme-sig", "value": key("acme.pub")}]));
+    for (key, words) in [(&other, "not made with the given key"), (&bit, "not verified: the signature \"acme-sig\"")] {
+        assert!(matches!(stage.pass(key).await, Outcome::RequeueAfter(_)), "{key}");
+        let (ready, reason, message) = stage.ready(key);
+        assert_eq!((ready.as_str(), reason.as_str()), ("False", "GetComponentVersionFailed"));
+        assert!(message.contains(words), "{message}");
+        assert!(stage.status(key).get("component").is_none(), "what is not proven is not taken");
+    }
+
+    let by_secret = component("secret", "v3-pkcs1-sha256", json!([{"signature": "acme-sig", "secretRef": {"name": "keys"}}]));
+    stage.pass(&by_secret).await;
+    assert!(stage.ready(&by_secret).2.contains("Secret/n/keys does not exist"), "{:?}", stage.ready(&by_secret));
+    let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, key("acme.pub"));
+    stage.scene.twin.put(
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": "n"}, "data": {"acme-sig": text}}),
+    );
+    stage.pass(&by_secret).await;
+    assert_eq!(stage.ready(&by_secret).0, "True", "{:?}", stage.ready(&by_secret));
+}
+
+pub(super) fn data() -> Option<std::path::PathBuf> {
+    let default = || std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    let folder = std::env::var_os("PLINTH_DATA").map_or_else(default, Into::into).join("ocm");
+    folder.is_dir().then_some(folder)
+}
+
+/// What belongs to another set is left alone, and the rest is applied all the same.
+#[tokio::test]
+async fn an_object_of_somebody_else_is_left_alone() {
+    let stage = Stage::set();
+    stage.component(stage.archive("one", "1.0.0", MANIFESTS)).await;
+    let resource = stage.put(Kind::Resource, "manifests", manifests_spec());
+    stage.pass(&resource).await;
+    let theirs = stage.scene.twin.put(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"v": "theirs"},
+        "metadata": {"name": "one", "namespace": "default", "labels": {"applyset.kubernetes.io/part-of": "applyset-other-v1"}}}));
+    let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
+    assert!(matches!(stage.pass(&deployer).await, Outcome::RequeueAfter(_)));
+    let (ready, reason, message) = stage.ready(&deployer);
+    assert_eq!((ready.as_str(), reason.as_str()), ("False", "ApplyFailed"));
+    assert!(message.contains("ConfigMap/default/one belongs to the set applyset-other-v1 and is left alone"), "{message}");
+    assert_eq!(stage.scene.twin.object(&theirs).unwrap().at(&["data", "v"]), Some(&json!("theirs")));
+    assert!(stage.scene.twin.object(&config_map("other", "two")).is_some());
+}
+
+/// With the registry away nothing is Ready any more, and what was deployed is kept as it was all the same.
+#[tokio::test]
+async fn what_was_deployed_is_kept_while_the_repository_is_away() {
+    let stage = Stage::set();
+    let (repository, component) = stage.component(stage.archive("one", "1.0.0", MANIFESTS)).await;
+    let resource = stage.put(Kind::Resource, "manifests", manifests_spec());
+    let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
+    for key in [&resource, &deployer] {
+        assert_eq!(stage.pass(key).await, Outcome::Done);
+    }
+    let mut object = stage.scene.twin.object(&repository).unwrap();
+    object.0["spec"]["repositorySpec"]["filePath"] = "/nowhere.tgz".into();
+    stage.scene.twin.put(object.into_value());
+    for key in [&repository, &component, &resource] {
+        stage.pass(key).await;
+        assert_eq!(stage.ready(key).0, "False", "{key}");
+    }
+    stage.scene.twin.remove(&config_map("default", "one"));
+    assert!(matches!(stage.pass(&deployer).await, Outcome::Wait { .. }));
+    assert_eq!(stage.ready(&deployer).0, "False", "a new version could not be seen");
+    assert!(stage.scene.twin.object(&config_map("default", "one")).is_some());
+}
+
+/// A Deployer that the OCM controllers looked after has a finalizer that nobody else takes off.
+#[tokio::test]
+async fn finalizers_of_the_ocm_controllers_are_taken_off() {
+    let stage = Stage::set();
+    let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
+    let mut object = stage.scene.twin.object(&deployer).unwrap();
+    object
+        .metadata_mut()
+        .insert("finalizers".into(), json!(["delivery.ocm.software/applyset-prune", "delivery.ocm.software/watch"]));
+    object.metadata_mut().insert("deletionTimestamp".into(), json!("2026-01-01T00:00:00Z"));
+    stage.scene.twin.put(object.into_value());
+    assert_eq!(stage.pass(&deployer).await, Outcome::Done);
+    assert!(stage.scene.twin.object(&deployer).is_none());
 }
 
 #[tokio::test]
 async fn manifests_are_applied_as_a_set_and_pruned() {
     let stage = Stage::set();
     let (repository, component) = stage.component(stage.archive("one", "1.0.0", MANIFESTS)).await;
-    let mut spec = resource_spec("manifests", json!([]));
-    spec["additionalStatusFields"] = Value::Null;
-    let resource = stage.put(Kind::Resource, "manifests", spec);
+    let resource = stage.put(Kind::Resource, "manifests", manifests_spec());
     assert_eq!(stage.pass(&resource).await, Outcome::Done, "{:?}", stage.ready(&resource));
     // Contracts 18: the namespace is missing, and there is only one Resource of that name.
     let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests"}}));
@@ -266,9 +450,7 @@ async fn objects_of_kinds_that_come_late_are_deferred() {
     let stage = Stage::set();
     let late = format!("{MANIFESTS}---\napiVersion: late.test/v1\nkind: Thing\nmetadata: {{name: t}}\n");
     stage.component(stage.archive("one", "1.0.0", &late)).await;
-    let mut spec = resource_spec("manifests", json!([]));
-    spec["additionalStatusFields"] = Value::Null;
-    let resource = stage.put(Kind::Resource, "manifests", spec);
+    let resource = stage.put(Kind::Resource, "manifests", manifests_spec());
     stage.pass(&resource).await;
     let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
     assert!(matches!(stage.pass(&deployer).await, Outcome::Wait { .. }));
@@ -311,9 +493,7 @@ async fn a_mirror_gives_the_images_and_manifests_name_them_there() {
     assert_eq!(stage.status(&image)["additional"]["oci"]["registry"], "mirror.test");
     assert_eq!(stage.status(&image)["additional"]["oci"]["tag"], "1.0.0");
 
-    let mut spec = resource_spec("manifests", json!([]));
-    spec["additionalStatusFields"] = Value::Null;
-    let resource = stage.put(Kind::Resource, "manifests", spec);
+    let resource = stage.put(Kind::Resource, "manifests", manifests_spec());
     stage.pass(&resource).await;
     let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
     for _ in 0..2 {
