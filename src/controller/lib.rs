@@ -10,6 +10,7 @@
     allow(clippy::unwrap_used, clippy::needless_pass_by_value, reason = "tests may unwrap, and read better with literals")
 )]
 
+pub mod artifacts;
 pub mod awaited;
 pub mod conditions;
 pub mod delivery;

@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    artifacts::{self, Artifacts},
     awaited::{Awaited, Wake},
     delivery::{
         self, Delivery,
@@ -64,7 +65,7 @@ pub struct Options {
     pub graph: graph::Options,
     /// A platform is on its way out: the loop carries deletions out and does nothing else.
     pub removing: bool,
-    /// Passes at the same time, for each of the three controllers.
+    /// Passes at the same time, for each of the controllers.
     pub workers: usize,
     /// Where figures go.
     pub metrics: Option<Arc<Metrics>>,
@@ -119,7 +120,7 @@ impl Handle {
     /// Whether everything that was seen has been acted on: every watch is current, and no pass waits for a worker or is in work.
     /// Until then a status may be one that an earlier loop wrote.
     pub fn is_settled(&self) -> bool {
-        let queues = [&self.queues.definitions, &self.queues.instances, &self.queues.delivery];
+        let queues = [&self.queues.definitions, &self.queues.instances, &self.queues.delivery, &self.queues.artifacts];
         self.watches.states().iter().all(|(_, state)| state.is_current()) && queues.into_iter().all(Queue::is_settled)
     }
 
@@ -149,7 +150,8 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
         Arc::new(Instances::new(world.clone(), Arc::clone(&graphs), std::mem::take(&mut options.seed), queues.instances()));
     let definitions = Arc::new(Definitions::new(world.clone(), Arc::clone(&graphs), options.graph.clone(), queues.instances()));
     let delivery = Arc::new(Delivery::new(world.clone(), Arc::clone(&options.sources), Arc::clone(&options.images)));
-    let parts = Parts { watches: Arc::clone(&watches), queues, definitions, instances, delivery };
+    let artifacts = Arc::new(Artifacts::new(world.clone(), Arc::clone(&options.sources), Arc::clone(&options.images)));
+    let parts = Parts { watches: Arc::clone(&watches), queues, definitions, instances, delivery, artifacts };
 
     parts.route();
     let shutdown = CancellationToken::new();
@@ -240,6 +242,7 @@ struct Queues {
     definitions: Queue<ObjectKey>,
     instances: Queue<ObjectKey>,
     delivery: Queue<ObjectKey>,
+    artifacts: Queue<ObjectKey>,
 }
 
 impl Queues {
@@ -268,6 +271,7 @@ struct Parts {
     definitions: Arc<Definitions>,
     instances: Arc<Instances>,
     delivery: Arc<Delivery>,
+    artifacts: Arc<Artifacts>,
 }
 
 impl Parts {
@@ -280,6 +284,7 @@ impl Parts {
         self.watches.route(definitions::ROLE, own_key(&self.queues.definitions));
         self.watches.route(instance::ROLE, own_key(&self.queues.instances));
         self.watches.route(delivery::ROLE, own_key(&self.queues.delivery));
+        self.watches.route(artifacts::ROLE, own_key(&self.queues.artifacts));
         let (definitions, instances) = (self.queues.definitions.clone(), self.queues.instances.clone());
         self.watches.route(
             definitions::INSTANCES_ROLE,
@@ -305,12 +310,12 @@ impl Parts {
         );
     }
 
-    /// Watches all definitions and all delivery objects of a cluster.
+    /// Watches all definitions, all delivery objects and all Platforms of a cluster.
     fn watch_kinds(&self, cluster: &ClusterKey, options: &Options) {
         let definitions = options.groups.iter().map(|group| GroupVersionKind::new(group.as_str(), rgd::VERSION, rgd::KIND));
         let delivery = delivery::Kind::ALL.into_iter().filter(|_| options.delivery).map(delivery::Kind::gvk);
         let mut set = WatchSet::default();
-        for gvk in definitions.chain(delivery) {
+        for gvk in definitions.chain(delivery).chain([artifacts::platform_gvk()]) {
             set = set.union(WatchSet::all_of(cluster.clone(), gvk));
         }
         let key = ObjectKey { cluster: cluster.clone(), gvk: GroupVersionKind::default(), namespace: None, name: String::new() };
@@ -386,6 +391,7 @@ impl Parts {
         run("definitions", &self.queues.definitions, Arc::clone(&self.definitions) as _);
         run("instances", &self.queues.instances, Arc::clone(&self.instances) as _);
         run("delivery", &self.queues.delivery, Arc::clone(&self.delivery) as _);
+        run("artifacts", &self.queues.artifacts, Arc::clone(&self.artifacts) as _);
     }
 }
 
@@ -395,6 +401,12 @@ impl Queues {
         if change.key.gvk.kind == rgd::KIND {
             if change.is_more_than_status() {
                 self.definitions.add(change.key.clone());
+            }
+            return;
+        }
+        if change.key.gvk == artifacts::platform_gvk() {
+            if change.is_more_than_status() {
+                self.artifacts.add(change.key.clone());
             }
             return;
         }
