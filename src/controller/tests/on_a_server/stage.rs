@@ -152,11 +152,20 @@ pub(crate) fn archive(folder: &Path) -> PathBuf {
 
 /// A definition as the document prints it.
 pub(crate) fn of_seed_004(name: &str) -> Option<String> {
+    let texts = texts_of_seed_004("apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\n")?;
+    texts.into_iter().find(|text| text.contains(&format!("\n  name: {name}\n")))
+}
+
+/// YAML of the document from the first place where it begins so.
+pub(crate) fn text_of_seed_004(begin: &str) -> Option<String> {
+    texts_of_seed_004(begin)?.into_iter().next()
+}
+
+fn texts_of_seed_004(begin: &str) -> Option<Vec<String>> {
     let folder = data("../seeds");
     let path = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let path = path.into_iter().find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("004")))?;
     let text = std::fs::read_to_string(path).unwrap();
-    let starts = text.match_indices("apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\n").map(|(at, _)| at);
     let cut = |start: usize| {
         let rest = &text[start..];
         // Prose begins at the margin with a capital; YAML there begins with a field.
@@ -164,5 +173,5 @@ pub(crate) fn of_seed_004(name: &str) -> Option<String> {
             rest.match_indices('\n').map(|(at, _)| at + 1).find(|at| rest[*at..].starts_with(|c: char| c.is_ascii_uppercase()));
         rest[..end.unwrap_or(rest.len())].to_owned()
     };
-    starts.map(cut).find(|text| text.contains(&format!("\n  name: {name}\n")))
+    Some(text.match_indices(begin).map(|(at, _)| cut(at)).collect())
 }
