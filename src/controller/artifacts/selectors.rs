@@ -94,6 +94,8 @@ mod tests {
         serde_json::from_value(text).unwrap()
     }
 
+    type Case<'a> = (Value, &'a [usize], &'a [(&'a str, &'a str)]);
+
     #[test]
     fn fields_are_alternatives_and_labels_all_hold() {
         let provider = json!({"type": "provider"});
@@ -103,7 +105,6 @@ mod tests {
             artifact("crossplane-image", "v2.0.2", json!({})),
             artifact("provider-helm", "v1.3.0", provider),
         ];
-        type Case<'a> = (Value, &'a [usize], &'a [(&'a str, &'a str)]);
         let cases: [Case<'_>; 6] = [
             (json!({"matchFields": [{"artifactName": "crossplane-chart"}]}), &[0, 1], &[("spec.name=crossplane-chart", "")]),
             (

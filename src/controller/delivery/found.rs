@@ -32,7 +32,7 @@ impl Delivery {
     /// Finds the version, proves its descriptor, and its signatures where they are asked for.
     pub(super) async fn component(&self, pass: &mut Pass<'_>) -> End {
         let spec: ComponentSpec = spec(pass.object)?;
-        let parent = self.parent(pass, Kind::Repository, &spec.repository_ref.name, Reason::GetRepositoryFailed).await?;
+        let parent = self.known_parent(pass, Kind::Repository, &spec.repository_ref.name, Reason::GetRepositoryFailed).await?;
         let parent_spec: RepositorySpec = super::reconcile::spec(&parent)?;
         let credentials = self.credentials(pass, Some(&parent)).await?;
         let repository = self.sources.open(&parent_spec.repository_spec, &credentials)?;

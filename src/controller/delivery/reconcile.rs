@@ -40,7 +40,7 @@ pub const ROLE: &str = "delivery";
 const SHORTEST: Duration = Duration::from_secs(1);
 /// When to try again without an interval.
 const AGAIN: Duration = Duration::from_secs(10);
-/// When to look at the latest whether somebody repaired something.
+/// When to look at the latest whether somebody repaired something, or the registry is back.
 const REPAIRED: Duration = Duration::from_mins(1);
 /// Field manager of finalizers; it must own nothing else (`plinth_manager::finalizer`).
 const MANAGER_FINALIZER: &str = "plinth.dev/delivery-finalizer";
@@ -204,7 +204,18 @@ impl Delivery {
             Ok(_) => self.look_after(kind, &mut pass).await,
             Err(failed) => Err(failed),
         };
-        self.conclude(pass, &end).await
+        // A Repository says whether it answers, and a Discovery whether its answer is that of now.
+        let still_good = match kind {
+            Kind::Repository | Kind::Discovery => None,
+            Kind::Component | Kind::Resource | Kind::Deployer => report::still_good(&object, &end),
+        };
+        let outcome = match &still_good {
+            // Nothing waits for the registry: it is not asked more often than it would be.
+            Some(_) => Outcome::RequeueAfter(interval(&object).ok().flatten().unwrap_or(REPAIRED)),
+            None => outcome(&object, &end),
+        };
+        self.conclude(pass, &still_good.map_or(end, Ok)).await?;
+        Ok(outcome)
     }
 
     async fn look_after(&self, kind: Kind, pass: &mut Pass<'_>) -> End {
@@ -217,7 +228,7 @@ impl Delivery {
         }
     }
 
-    async fn conclude(&self, pass: Pass<'_>, end: &End) -> Result<Outcome, Failure> {
+    async fn conclude(&self, pass: Pass<'_>, end: &End) -> Result<(), Failure> {
         let Pass { key, object, watch, config, fields, missing, reason } = pass;
         self.world.index.declare(&owner(key), watch);
         {
@@ -233,11 +244,11 @@ impl Delivery {
         let status = report::status(object, end, reason, Facts { config, fields }, self.world.clock.now());
         match write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await {
             // It went away in between; the watch tells.
-            Err(WriteError::NotFound { .. }) => return Ok(Outcome::Done),
+            Err(WriteError::NotFound { .. }) => return Ok(()),
             other => drop(other?),
         }
         self.tell(key, end);
-        Ok(outcome(object, end))
+        Ok(())
     }
 
     /// An object in its newest known state.
@@ -266,6 +277,23 @@ impl Delivery {
             name: name.to_owned(),
         };
         self.ready_object(pass, key, reason).await
+    }
+
+    /// The object that this one builds on, also where it is not Ready any more: this one was Ready by it, and asks for itself.
+    pub(super) async fn known_parent(
+        &self,
+        pass: &mut Pass<'_>,
+        kind: Kind,
+        name: &str,
+        reason: Reason,
+    ) -> Result<Object, Failed> {
+        let failed = match self.parent(pass, kind, name, reason).await {
+            Err(failed) if report::is_ready(pass.object) => failed,
+            other => return other,
+        };
+        let key = ObjectKey { gvk: kind.gvk(), name: name.to_owned(), ..pass.key.clone() };
+        let found = self.get(&key).await.map_err(|error| Failed::retry(reason, error.to_string()))?;
+        found.filter(|object| !object.is_terminating()).ok_or(failed)
     }
 
     /// An object that has to be there and Ready; a pass follows when that changes.
@@ -397,7 +425,7 @@ impl Delivery {
                 let health = match failed.cure {
                     Cure::Edit | Cure::Repair => Health::Failed,
                     Cure::Event => Health::Waiting,
-                    Cure::Time => Health::InProgress,
+                    Cure::Time | Cure::Away => Health::InProgress,
                 };
                 (health, failed.reason.as_str(), failed.message.clone())
             }
@@ -460,7 +488,7 @@ fn outcome(object: &Object, end: &End) -> Outcome {
     match end {
         Ok(_) => interval.map_or(Outcome::Done, Outcome::RequeueAfter),
         Err(failed) => match failed.cure {
-            Cure::Time => Outcome::RequeueAfter(interval.unwrap_or(AGAIN).min(AGAIN)),
+            Cure::Time | Cure::Away => Outcome::RequeueAfter(interval.unwrap_or(AGAIN).min(AGAIN)),
             Cure::Repair => Outcome::RequeueAfter(interval.unwrap_or(REPAIRED).min(REPAIRED)),
             Cure::Event => interval.map_or_else(|| Outcome::Wait { reason: failed.message.clone() }, Outcome::RequeueAfter),
             Cure::Edit => Outcome::Invalid { reason: failed.message.clone() },

@@ -98,6 +98,8 @@ pub struct Failed {
 pub enum Cure {
     /// Trying again after a while.
     Time,
+    /// An answer of the registry, which is away: what was found last is still what is in use.
+    Away,
     /// A change of another object, which is watched.
     Event,
     /// A change outside the cluster, such as other credentials, a repaired archive or another version: looked for at each interval.
@@ -110,6 +112,11 @@ impl Failed {
     /// Trying again may help.
     pub fn retry(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), cure: Cure::Time }
+    }
+
+    /// The registry cannot be reached.
+    pub fn away(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), cure: Cure::Away }
     }
 
     /// Somebody else has to do something first.
@@ -167,7 +174,7 @@ fn not_ready(failed: &Failed) -> Vec<Said> {
     let message = shortened(&failed.message);
     let more = match failed.cure {
         Cure::Edit => Said::yes("Stalled", reason, message.clone()),
-        Cure::Time | Cure::Event | Cure::Repair => Said::yes("Reconciling", "ProgressingWithRetry", message.clone()),
+        Cure::Time | Cure::Away | Cure::Event | Cure::Repair => Said::yes("Reconciling", "ProgressingWithRetry", message.clone()),
     };
     vec![Said::no("Ready", reason, message), more]
 }
@@ -179,6 +186,19 @@ fn shortened(message: &str) -> String {
     }
     let end = (0..LONGEST - 8).rev().find(|at| message.is_char_boundary(*at)).unwrap_or_default();
     format!("{} …", &message[..end])
+}
+
+/// Before what a registry that is away said, in the message of Ready.
+const SINCE: &str = "; not looked at since: ";
+
+/// The message of an object that is Ready still, although its registry is away: nothing that is in use became wrong by that, and a cluster
+/// has to keep itself without the outside world.
+pub fn still_good(object: &Object, end: &End) -> Option<String> {
+    let Err(Failed { cure: Cure::Away, message, .. }) = end else { return None };
+    let ready = conditions::find(object, "Ready").filter(|_| is_ready(object))?;
+    let before = ready.get("message").and_then(Value::as_str).unwrap_or_default();
+    let before = before.split(SINCE).next().unwrap_or_default();
+    Some(format!("{before}{SINCE}{message}"))
 }
 
 /// Fields of a status that a failed pass keeps: what was found last stays readable.
@@ -243,6 +263,21 @@ mod tests {
         let status = status(&object(1, Value::Null), &end, SUCCEEDED, Facts::default(), Timestamp::UNIX_EPOCH);
         let message = status["conditions"][0]["message"].as_str().unwrap();
         assert!(message.len() <= 32_768 && message.ends_with(" …"), "{}", message.len());
+    }
+
+    #[test]
+    fn what_is_in_use_stays_ready_while_the_registry_is_away() {
+        let ready = |message: &str| json!([{"type": "Ready", "status": "True", "reason": "Succeeded", "message": message}]);
+        let away = Err(Failed::away(Reason::CheckVersionFailed, "no route"));
+        let good = object(2, json!({"observedGeneration": 2, "conditions": ready("Applied version 1")}));
+        let message = still_good(&good, &away).unwrap();
+        assert_eq!(message, "Applied version 1; not looked at since: no route");
+        let again = object(2, json!({"observedGeneration": 2, "conditions": ready(&message)}));
+        assert_eq!(still_good(&again, &away), Some(message), "said once");
+        let edited = object(3, json!({"observedGeneration": 2, "conditions": ready("Applied version 1")}));
+        assert_eq!(still_good(&edited, &away), None, "what is asked for now was never found");
+        let gone = Err(Failed::retry(Reason::CheckVersionFailed, "no such version"));
+        assert_eq!((still_good(&good, &gone), still_good(&good, &Ok(String::new()))), (None, None));
     }
 
     #[test]

@@ -146,7 +146,8 @@ pub fn failed(reason: Reason, error: &RepositoryError) -> Failed {
     match (error.kind(), error) {
         (_, RepositoryError::Unsupported { .. }) => Failed::wrong(reason, message),
         (ErrorKind::Refused, _) => Failed::repair(reason, message),
-        (ErrorKind::NotFound | ErrorKind::Unavailable, _) => Failed::retry(reason, message),
+        (ErrorKind::Unavailable, _) => Failed::away(reason, message),
+        (ErrorKind::NotFound, _) => Failed::retry(reason, message),
     }
 }
 

@@ -134,7 +134,8 @@ fn seed(registry: &Registry) -> Option<(tempfile::TempDir, Vec<Object>)> {
     for name in ["openmcp-operator", "open-control-plane-platform"] {
         std::fs::write(folder.path().join(format!("rgds/{name}.yaml")), of_seed_004(name)?).unwrap();
     }
-    let text = text_of_seed_004("apiVersion: delivery.ocm.software/v1alpha1\nkind: Repository\n")?;
+    let begin = "apiVersion: delivery.ocm.software/v1alpha1\nkind: Repository\n";
+    let text = text_of_seed_004(begin, "open-control-plane-platform")?;
     let text =
         text.replace("baseUrl: ghcr.io/openmcp-project/components", &format!("baseUrl: http://{}/channel", registry.host()));
     let mut manifests = objects(&text);

@@ -152,16 +152,11 @@ pub(crate) fn archive(folder: &Path) -> PathBuf {
 
 /// A definition as the document prints it.
 pub(crate) fn of_seed_004(name: &str) -> Option<String> {
-    let texts = texts_of_seed_004("apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\n")?;
-    texts.into_iter().find(|text| text.contains(&format!("\n  name: {name}\n")))
+    text_of_seed_004("apiVersion: kro.run/v1alpha1\nkind: ResourceGraphDefinition\n", name)
 }
 
-/// YAML of the document from the first place where it begins so.
-pub(crate) fn text_of_seed_004(begin: &str) -> Option<String> {
-    texts_of_seed_004(begin)?.into_iter().next()
-}
-
-fn texts_of_seed_004(begin: &str) -> Option<Vec<String>> {
+/// YAML of the document that begins so and has an object of this name.
+pub(crate) fn text_of_seed_004(begin: &str, name: &str) -> Option<String> {
     let folder = data("../seeds");
     let path = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let path = path.into_iter().find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("004")))?;
@@ -173,5 +168,6 @@ fn texts_of_seed_004(begin: &str) -> Option<Vec<String>> {
             rest.match_indices('\n').map(|(at, _)| at + 1).find(|at| rest[*at..].starts_with(|c: char| c.is_ascii_uppercase()));
         rest[..end.unwrap_or(rest.len())].to_owned()
     };
-    Some(text.match_indices(begin).map(|(at, _)| cut(at)).collect())
+    let mut texts = text.match_indices(begin).map(|(at, _)| cut(at));
+    texts.find(|text| text.contains(&format!("\n  name: {name}\n")))
 }
