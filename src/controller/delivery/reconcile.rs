@@ -141,7 +141,7 @@ pub(super) struct Pass<'a> {
     pub(super) object: &'a Object,
     /// What a later pass depends on.
     pub(super) watch: WatchSet,
-    /// `status.effectiveOCMConfig`.
+    /// `status.effectiveOCMConfig`; as it was where a pass does not get as far.
     pub(super) config: Vec<Value>,
     /// Fields of the status.
     pub(super) fields: Map<String, Value>,
@@ -194,7 +194,7 @@ impl Delivery {
             key,
             object: &object,
             watch: WatchSet::default(),
-            config: Vec::new(),
+            config: config::effective(&object),
             fields: report::kept(&object, kind.fields()),
             missing: BTreeSet::new(),
             reason: report::SUCCEEDED,

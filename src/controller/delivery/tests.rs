@@ -321,6 +321,34 @@ async fn an_object_of_somebody_else_is_left_alone() {
     assert!(stage.scene.twin.object(&config_map("other", "two")).is_some());
 }
 
+/// Pull secrets follow from it: they must not go from what runs because a repository is away for a while.
+#[tokio::test]
+async fn configuration_stays_while_a_parent_is_not_ready() {
+    let stage = Stage::set();
+    let config = json!([{"apiVersion": "v1", "kind": "Secret", "name": "pull", "policy": "Propagate"}]);
+    stage.scene.twin.put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull", "namespace": "n"},
+        "data": {".dockerconfigjson": "e30="}}));
+    let (repository, component) = stage.component(stage.archive("one", "1.0.0", MANIFESTS)).await;
+    let mut object = stage.scene.twin.object(&repository).unwrap();
+    object.0["spec"]["ocmConfig"] = config;
+    stage.scene.twin.put(object.clone().into_value());
+    let resource = stage.put(Kind::Resource, "manifests", manifests_spec());
+    for key in [&repository, &component, &resource] {
+        stage.pass(key).await;
+        assert_eq!(stage.status(key)["effectiveOCMConfig"][0]["name"], "pull", "{key}");
+    }
+    object.0["spec"]["repositorySpec"]["filePath"] = "/nowhere.tgz".into();
+    stage.scene.twin.put(object.into_value());
+    for key in [&repository, &component, &resource] {
+        stage.pass(key).await;
+        assert_eq!(
+            (stage.ready(key).0.as_str(), &stage.status(key)["effectiveOCMConfig"][0]["name"]),
+            ("False", &json!("pull")),
+            "{key}"
+        );
+    }
+}
+
 /// With the registry away nothing is Ready any more, and what was deployed is kept as it was all the same.
 #[tokio::test]
 async fn what_was_deployed_is_kept_while_the_repository_is_away() {
