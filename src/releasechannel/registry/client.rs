@@ -204,12 +204,40 @@ impl Registry {
         }
     }
 
+    /// A small answer with its whole body. One whose connection breaks in the middle is asked for again.
+    async fn answer(&self, request: &Request<'_>) -> Result<(HeaderMap, Bytes), RepositoryError> {
+        let limits = &self.shared.options.limits;
+        let mut attempt = 1;
+        loop {
+            let response = self.send(request).await?;
+            let headers = response.headers().clone();
+            let read = self.whole_body(response, limits.manifest_bytes, request.what);
+            match tokio::time::timeout(limits.answer_time, read).await {
+                Ok(Err(RepositoryError::Unavailable { cause, .. })) if attempt >= limits.attempts => {
+                    return Err(self.unavailable(request.what, attempt, &cause));
+                }
+                Ok(Err(RepositoryError::Unavailable { cause, .. })) => {
+                    tracing::warn!(registry = %self.authority, what = %request.what, attempt, of = limits.attempts, %cause, "trying again");
+                    tokio::time::sleep(limits.backoff).await;
+                    attempt += 1;
+                }
+                Ok(read) => return Ok((headers, read?)),
+                Err(_) => return Err(self.dripping(request.what)),
+            }
+        }
+    }
+
+    fn dripping(&self, what: &str) -> RepositoryError {
+        let patience = self.shared.options.limits.answer_time.as_secs();
+        self.unavailable(what, 1, &format!("its answer did not end within {patience} s"))
+    }
+
     /// A whole body, at most `limit` bytes, in no more time than a small answer may take: a byte now and then is no answer.
     pub(super) async fn body(&self, response: Response, limit: u64, what: &str) -> Result<Bytes, RepositoryError> {
         let patience = self.shared.options.limits.answer_time;
         match tokio::time::timeout(patience, self.whole_body(response, limit, what)).await {
             Ok(body) => body,
-            Err(_) => Err(self.unavailable(what, 1, &format!("its answer did not end within {} s", patience.as_secs()))),
+            Err(_) => Err(self.dripping(what)),
         }
     }
 
@@ -238,11 +266,9 @@ impl Registry {
         let mut request = Request::get(self.url(repository, &format!("manifests/{reference}"))?, repository, &what);
         request.headers.insert("accept", HeaderValue::from_static(MANIFESTS));
         let _slot = self.slots.acquire().await;
-        let response = self.send(&request).await?;
-        let header =
-            |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let (headers, bytes) = self.answer(&request).await?;
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let (said, media_type) = (header("docker-content-digest"), header("content-type"));
-        let bytes = self.body(response, self.shared.options.limits.manifest_bytes, &what).await?;
         let digest = self.manifest_digest(pointer, &said, &bytes, &what)?;
         let media_type = media_type.split(';').next().unwrap_or_default().trim();
         Manifest::decode(bytes, digest, media_type, &self.place_of(&what))
@@ -292,14 +318,13 @@ impl Registry {
         let mut pages = 0;
         while let Some(url) = next.take() {
             let _slot = self.slots.acquire().await;
-            let response = match self.send(&Request::get(url.clone(), repository, what)).await {
+            let (headers, bytes) = match self.answer(&Request::get(url.clone(), repository, what)).await {
                 Err(RepositoryError::NotFound { .. }) if pages > 0 => {
                     return Err(RepositoryError::malformed(self.place_of(what), "its next page is not there"));
                 }
                 other => other?,
             };
-            let link = response.headers().get("link").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            let bytes = self.body(response, limits.manifest_bytes, what).await?;
+            let link = headers.get("link").and_then(|value| value.to_str().ok()).map(str::to_owned);
             let mut page: BTreeMap<String, serde_json::Value> =
                 crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(self.place_of(what), error))?;
             let texts: Option<Vec<String>> = serde_json::from_value(page.remove(field).unwrap_or_default())

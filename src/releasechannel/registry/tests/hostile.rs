@@ -291,6 +291,22 @@ async fn lies_about_length_are_not_believed() {
 }
 
 /// A connection that breaks each time is taken up again only so often.
+/// Small answers have no middle to go on from: they are asked for again.
+#[tokio::test]
+async fn a_small_answer_that_breaks_is_asked_for_again() {
+    for (breaks, is_read) in [(2, true), (100, false)] {
+        let stub = Stub::start(move |_, count| match count {
+            count if count <= breaks => b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{".to_vec(),
+            _ => http("200 OK", &[], br#"{"tags": ["1.0.0"], "layers": []}"#),
+        })
+        .await;
+        let manifest = store(&stub, offline()).manifest("x", &Pointer::Tag("1".into())).await;
+        assert_eq!(manifest.is_ok(), is_read, "{manifest:?}");
+        assert!(is_read || matches!(manifest, Err(RepositoryError::Unavailable { attempts: 4, .. })), "{manifest:?}");
+        assert_eq!(stub.seen().len(), if is_read { 3 } else { 4 });
+    }
+}
+
 #[tokio::test]
 async fn a_download_that_always_breaks_is_given_up() {
     let stub = Stub::start(|_, _| b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nx".to_vec()).await;
