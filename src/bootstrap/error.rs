@@ -8,6 +8,8 @@ use plinth_engine::{
 use plinth_run::{ClusterIdentity, Outcome, ports::JournalError};
 use thiserror::Error;
 
+use crate::plan::owner::Owner;
+
 /// What went wrong. [`Error::outcome`] gives the exit code, [`Error::hint`] the next step.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Error {
@@ -136,6 +138,18 @@ pub enum Error {
         object: String,
         /// Who owns it.
         owner: String,
+        /// Whether `--take-over` takes it.
+        can_be_taken: bool,
+    },
+    /// The platform is another distribution's.
+    #[error("platform {platform} is {found}, and this channel would bring {wanted} up beside it")]
+    OtherDistribution {
+        /// Name of the platform.
+        platform: String,
+        /// The top-level instance that is there.
+        found: Box<ObjectKey>,
+        /// The one that was wanted.
+        wanted: Box<ObjectKey>,
     },
     /// Something failed for good.
     #[error("{0}")]
@@ -158,6 +172,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// An object of somebody else.
+    pub(crate) fn foreign(object: &ObjectKey, owner: &Owner) -> Self {
+        Self::Foreign { object: object.to_string(), owner: owner.name.clone(), can_be_taken: !owner.is_controller }
+    }
+
     /// How the run ends by it.
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -182,6 +201,7 @@ impl Error {
             | Self::OutsideLock { .. }
             | Self::Name { .. }
             | Self::Elsewhere { .. }
+            | Self::OtherDistribution { .. }
             | Self::Unusable(_)
             | Self::Incomplete { .. }
             | Self::OtherCluster { .. }
@@ -208,7 +228,13 @@ impl Error {
             Self::Permissions(_) => "bind a role with these rules to the identity of the kubeconfig".to_owned(),
             Self::Stale(_) => "plan again".to_owned(),
             Self::Incomplete { .. } => "plinth bundle push brings an archive to the mirror".to_owned(),
-            Self::Foreign { .. } => "--take-over takes it".to_owned(),
+            Self::Foreign { can_be_taken: true, .. } => {
+                "--take-over takes it, and then plinth down removes it; else give it another name, or remove it".to_owned()
+            }
+            Self::Foreign { .. } => "two controllers must not write one object: remove it there first".to_owned(),
+            Self::OtherDistribution { .. } => {
+                "plinth down --apply removes what is there; a channel of its next version goes on with it".to_owned()
+            }
             Self::Unreachable { .. } | Self::Deadline(_) => "run again to go on".to_owned(),
             _ => return None,
         };

@@ -8,6 +8,7 @@ mod expand;
 mod images;
 mod live;
 mod lock;
+pub(crate) mod owner;
 mod permissions;
 mod place;
 mod stages;
@@ -144,6 +145,7 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     let served = ports.schemas.ensure(&kinds(distribution, settings)).await?;
     let draft = draft(content, distribution, settings, served)?;
     place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
+    place::same_distribution(&draft.wanted, settings, ports.reader.as_ref()).await?;
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
     let plan = Plan {

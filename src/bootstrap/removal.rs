@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub use survey::Survey;
-pub(crate) use survey::list;
+pub(crate) use survey::{list, tops};
 
 /// Removes the platform that `settings` name. Everything that happens is in the log, the outcome too.
 pub async fn down(settings: &Settings, resumed: Option<RunId>, ports: &Ports, approver: &dyn Approver) -> Outcome {

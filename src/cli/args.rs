@@ -214,6 +214,9 @@ pub struct Up {
     /// Carry out exactly the plan that `plan -f` saved, with the same flags, or nothing; SOURCE may be left out
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
+    /// Take over objects that are there already and belong to somebody else; `down` will remove them
+    #[arg(long)]
+    pub take_over: bool,
     /// How long to wait for Ready, 0s for as long as it takes
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub timeout: Duration,
@@ -262,6 +265,9 @@ pub struct Plan {
     /// Also save the plan into this file, for `up --plan`
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Plan to take over objects that are there already and belong to somebody else
+    #[arg(long)]
+    pub take_over: bool,
     /// Exit with 2 where something would change
     #[arg(long)]
     pub detailed_exitcode: bool,

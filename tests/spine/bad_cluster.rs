@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::{
+    core::v1::ServiceAccount,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -68,4 +71,25 @@ async fn bad_api_server_is_not_there() {
         assert!(told.contains(part), "the output lacks {part:?}:\n{told}");
     }
     assert!(told.matches("attempt").count() > 1, "one attempt is no retry:\n{told}");
+}
+
+/// Somebody's object of a name that a graph would use is theirs: not written over by `up`, and so never removed by `down`.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_object_of_somebody_else() {
+    let server = tokio::task::spawn_blocking(ApiServer::start).await.unwrap().unwrap();
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "openmcp-operator", "labels": {"made-by": "hand"}}});
+    let accounts = Api::<ServiceAccount>::default_namespaced(server.client(Identity::Cluster).await);
+    accounts.patch("openmcp-operator", &PatchParams::apply("kubectl"), &Patch::Apply(account)).await.unwrap();
+
+    let source = Distribution::sample();
+    let kubeconfig = server.kubeconfig(Identity::Admin).display().to_string();
+    let run = plinth(&["up", &source.source(), "--apply", "--kubeconfig", &kubeconfig]).await.with_code(4);
+    assert!(run.stderr.contains("ServiceAccount/default/openmcp-operator belongs to kubectl"), "{}", run.stderr);
+    assert!(run.stderr.contains("--take-over"), "no way out:\n{}", run.stderr);
+    let written = server.audit().writes_by("admin").unwrap();
+    assert!(written.is_empty(), "{written:#?}");
+
+    let plan = plinth(&["plan", &source.source(), "--take-over", "--kubeconfig", &kubeconfig]).await.with_code(0);
+    assert!(plan.stdout.contains("belongs to kubectl and is taken over"), "{}", plan.stdout);
 }

@@ -17,7 +17,7 @@ use plinth_run::{Action, EventKind, Feed, Health, Log, Observer, Recorder, Subje
 use serde_json::json;
 
 use super::cluster::FakeCluster;
-use crate::ports::Loop;
+use crate::{ports::Loop, settings::Settings};
 
 /// Time by tokio, which a test pauses: sleeping then costs nothing.
 #[derive(Debug)]
@@ -241,6 +241,16 @@ impl Worker {
         }
     }
 
+    /// With the labels that the real loop puts on all that it applies.
+    fn labelled(&self, wanted: &Object, parent: &ObjectKey) -> Object {
+        let mut child = wanted.clone();
+        let parent = self.cluster.objects().get(parent).and_then(|parent| parent.uid().map(str::to_owned));
+        let labels = child.metadata_mut().entry("labels").or_insert_with(|| json!({}));
+        labels[keys::PLATFORM] = Settings::default().platform.into();
+        labels[keys::INSTANCE_ID] = parent.into();
+        child
+    }
+
     /// Writes one child where it is missing; the answer is whether it is ready.
     fn child(
         &self,
@@ -256,7 +266,7 @@ impl Worker {
             return false;
         }
         let Some(live) = self.cluster.objects().get(key).cloned() else {
-            let live = self.cluster.put(wanted);
+            let live = self.cluster.put(&self.labelled(wanted, parent));
             self.log.record(EventKind::ChangeApplied {
                 subject,
                 action: Action::Create,

@@ -11,7 +11,7 @@ use plinth_engine::{
 use plinth_run::Action;
 use serde_json::Value;
 
-use super::Draft;
+use super::{Draft, expand::Place, owner::foreign_owner};
 use crate::{
     compare,
     error::Error,
@@ -48,7 +48,7 @@ pub(super) async fn look(draft: &Draft, settings: &Settings, reader: &dyn Reader
         found.insert(wanted.key.clone(), standing(wanted, next().as_ref(), settings)?);
     }
     for place in places {
-        found.insert(place.subject.key.clone(), of_child(&place.object, &place.unresolved, next().as_ref()));
+        found.insert(place.subject.key.clone(), of_child(place, next().as_ref(), settings)?);
     }
     Ok(found)
 }
@@ -91,19 +91,25 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
         let note = Some(format!("belongs to {owner} and is left as it is"));
         return Ok(Standing { note, ..Standing::new(Action::Skip, Some(live)) });
     }
-    Err(Error::Foreign { object: wanted.key.to_string(), owner })
+    Err(Error::Foreign { object: wanted.key.to_string(), owner, can_be_taken: true })
 }
 
-/// How a child stands, by the fields that are known.
-fn of_child(object: &Object, unresolved: &[String], live: Option<&Object>) -> Standing {
-    let Some(live) = live else { return Standing::new(Action::Create, None) };
+/// How a child stands, by the fields that are known. One that somebody else made is not taken without `--take-over`, as its graph
+/// would write over it and its removal would delete it.
+fn of_child(place: &Place, live: Option<&Object>, settings: &Settings) -> Result<Standing, Error> {
+    let Some(live) = live else { return Ok(Standing::new(Action::Create, None)) };
     if live.is_terminating() {
-        return Standing::again();
+        return Ok(Standing::again());
     }
-    let mut fields = compare::differences(&Value::Object(object.0.clone()), &Value::Object(live.0.clone()));
-    fields.retain(|field| !unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));
-    let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
-    Standing { fields, ..Standing::new(action, Some(live)) }
+    let owner = foreign_owner(live, settings);
+    if let Some(owner) = owner.as_ref().filter(|owner| !settings.take_over || owner.is_controller) {
+        return Err(Error::foreign(&place.subject.key, owner));
+    }
+    let mut fields = compare::differences(&Value::Object(place.object.0.clone()), &Value::Object(live.0.clone()));
+    fields.retain(|field| !place.unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));
+    let action = if fields.is_empty() && owner.is_none() { Action::Unchanged } else { Action::Configure };
+    let note = owner.map(|owner| format!("belongs to {} and is taken over", owner.name));
+    Ok(Standing { fields, note, ..Standing::new(action, Some(live)) })
 }
 
 impl Standing {

@@ -32,6 +32,19 @@ pub(super) fn names(wanted: &[Wanted]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses to bring another distribution up under the name of a platform that is there: one removal would take both.
+pub(super) async fn same_distribution(wanted: &[Wanted], settings: &Settings, reader: &dyn Reader) -> Result<(), Error> {
+    let Some(instance) = wanted.iter().find(|wanted| wanted.step == Step::Instance) else { return Ok(()) };
+    for found in removal::tops(&settings.platform, reader).await? {
+        let is_same = found.key.gvk.group_kind() == instance.key.gvk.group_kind();
+        if !is_same && !found.object.is_terminating() {
+            let (found, wanted) = (Box::new(found.key), Box::new(instance.key.clone()));
+            return Err(Error::OtherDistribution { platform: settings.platform.clone(), found, wanted });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a second place for a platform that lives somewhere already, or was begun there: what is there would stay behind.
 pub(super) async fn only_one(wanted: &[Wanted], settings: &Settings, reader: &dyn Reader) -> Result<(), Error> {
     let selector = format!("{}={}", keys::PLATFORM, naming::label_value(&settings.platform));

@@ -1,9 +1,9 @@
 use plinth_api::lock::LockedComponent;
 use plinth_run::{Action, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{Bench, LATE, component, content, crd, key, object, rgd};
+use crate::testing::{Bench, INSTANCE, LATE, PLATFORM, WORKER, component, content, crd, key, object, rgd};
 
 /// Stages as `title: action kind/name, …`.
 fn printed(plan: &Plan) -> Vec<String> {
@@ -187,6 +187,50 @@ async fn what_somebody_else_made_is_not_taken() {
     let plan = planned(&bench).await.plan;
     let change = plan.changes().find(|change| change.subject.key == rgd_key).unwrap();
     assert_eq!(change.action, Action::Configure);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_somebody_else_made_is_not_taken() {
+    let mut bench = Bench::new();
+    let theirs = |labels: Value| {
+        object(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"keep": "me"},
+            "metadata": {
+                "name": "worker-config", "namespace": "default", "labels": labels,
+                "managedFields": [{"manager": "kubectl-create", "operation": "Update"}],
+            },
+        }))
+    };
+    bench.cluster.put(&theirs(json!({})));
+    let before = bench.cluster.objects();
+    assert_eq!(bench.up().await, Outcome::Refused);
+    assert!(bench.message().contains("ConfigMap/default/worker-config belongs to kubectl-create"), "{}", bench.message());
+    assert_eq!(bench.cluster.objects(), before);
+
+    bench.settings.take_over = true;
+    let plan = planned(&bench).await.plan;
+    let change = plan.changes().find(|change| change.subject.key.name == "worker-config").unwrap();
+    assert_eq!((change.action, change.note.as_deref()), (Action::Configure, Some("belongs to kubectl-create and is taken over")));
+
+    bench.cluster.put(&theirs(json!({"kro.run/owned": "true", "app.kubernetes.io/managed-by": "kro"})));
+    assert_eq!(bench.up().await, Outcome::Refused, "two controllers must not write one object");
+    assert!(bench.message().contains("belongs to an instance of kro"), "{}", bench.message());
+}
+
+/// One `down` would take both.
+#[tokio::test(start_paused = true)]
+async fn another_distribution_does_not_come_up_beside_one_that_is_there() {
+    let bench = Bench::new();
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    let mut other = Bench::new();
+    other.cluster.clone_from(&bench.cluster);
+    let root = PLATFORM.replace("kind: Platform\n", "kind: Other\n").replace("name: platform\n", "name: other\n");
+    other.content = content(vec![rgd("other", &root), rgd("worker", WORKER), rgd("late", LATE)]);
+    other.content.instances = vec![(component("other"), INSTANCE.replace("kind: Platform", "kind: Other"))];
+    let before = other.cluster.objects();
+    assert_eq!(other.up().await, Outcome::Refused);
+    assert!(other.message().contains("platform default is Platform.acme.example"), "{}", other.message());
+    assert_eq!(other.cluster.objects(), before);
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,6 +84,8 @@ pub(super) async fn look(platform: &str, reader: &dyn Reader) -> Result<Survey, 
     for gvk in survey.kinds.clone() {
         survey.instances.extend(list(reader, &gvk, &selector).await?);
     }
+    let uids: BTreeSet<String> = survey.instances.iter().filter_map(|found| found.object.uid().map(str::to_owned)).collect();
+    survey.instances.retain(|found| !found.object.label(keys::INSTANCE_ID).is_some_and(|parent| uids.contains(parent)));
     let names: Vec<String> = survey.definitions.iter().filter(|f| is_definition(&f.object)).map(|f| f.key.name.clone()).collect();
     for name in names {
         let generated = format!("{}={}", keys::RGD_NAME, naming::label_value(&name));
@@ -164,4 +166,20 @@ fn makes(object: &Object) -> Vec<GroupVersionKind> {
     let resources = object.at(&["spec", "resources"]).and_then(Value::as_array);
     let templates = resources.into_iter().flatten().filter_map(|resource| resource.get("template").cloned());
     templates.filter_map(|template| Object::from_value(template)?.gvk()).collect()
+}
+
+/// The instances of a platform's definitions that no other instance made.
+pub(crate) async fn tops(platform: &str, reader: &dyn Reader) -> Result<Vec<Found>, Error> {
+    let selector = format!("{}={}", keys::PLATFORM, naming::label_value(platform));
+    let mut kinds = BTreeSet::new();
+    for group in [rgd::KRO_GROUP, rgd::KROP_GROUP] {
+        let definitions = list(reader, &GroupVersionKind::new(group, rgd::VERSION, rgd::KIND), &selector).await?;
+        kinds.extend(definitions.iter().filter_map(|found| defines(&found.object)));
+    }
+    let mut tops = Vec::new();
+    for gvk in kinds {
+        let found = list(reader, &gvk, &selector).await?;
+        tops.extend(found.into_iter().filter(|found| found.object.label(keys::INSTANCE_ID).is_none()));
+    }
+    Ok(tops)
 }

@@ -26,6 +26,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     let keys = before_the_run(&signals, wire::keys(&host, &args.source.source)).await?;
     let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
+    loaded.settings.take_over = args.take_over;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
     let delivery = loaded.delivery(&args.source);
     let journal = Arc::new(VecJournal::default());

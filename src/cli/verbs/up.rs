@@ -133,6 +133,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     let keys = before_the_run(&signals, wire::keys(&host, &source.source)).await?;
     let mut loaded = before_the_run(&signals, load_with(&source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
+    loaded.settings.take_over = args.take_over;
     loaded.saved = saved;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     let (platform, delivery) = (&loaded.settings.platform, loaded.delivery(&source));

@@ -37,6 +37,8 @@ fn every_rule_has_its_finding() {
         (json!({"type": "string"}), json!(1), vec!["spec: expected string, got integer"]),
         (json!({"type": "integer"}), json!(1.5), vec!["spec: expected integer, got number"]),
         (json!({"type": "integer"}), json!(1.0), vec![]),
+        (json!({"type": "integer"}), json!(i64::MAX), vec![]),
+        (json!({"type": "integer"}), json!(99_999_999_999_999_999_999.0_f64), vec!["spec: expected integer, got number"]),
         (json!({"type": "integer", "format": "int32"}), json!(3_000_000_000_u64), vec!["spec: 3000000000 does not fit int32"]),
         (json!({"type": "string"}), json!(null), vec!["spec: expected string, got null"]),
         (json!({"type": "string", "nullable": true}), json!(null), vec![]),

@@ -227,8 +227,10 @@ fn has_type(value: &Value, schema: &Schema) -> bool {
     }
 }
 
+/// As the API server reads JSON: what does not fit 64 bits is a float, and one that is not exact is no integer.
 fn is_integer(value: &Value) -> bool {
-    value.as_f64().is_some_and(|number| number.fract() == 0.0)
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    value.is_i64() || value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= EXACT)
 }
 
 /// JSON equality where `1` and `1.0` are one number.

@@ -1,0 +1,68 @@
+//! Whose an object is that a graph would make.
+
+use plinth_api::Object;
+use plinth_engine::naming::{self, keys};
+use serde_json::Value;
+
+use crate::settings::Settings;
+
+/// Somebody who is not this platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// For people.
+    pub(crate) name: String,
+    /// Whether it works on: then `--take-over` does not help, since both would write.
+    pub(crate) is_controller: bool,
+}
+
+/// Who owns an object, if not this platform. What a loop of ours made says so by the platform's label.
+pub(super) fn foreign_owner(live: &Object, settings: &Settings) -> Option<Owner> {
+    let ours = naming::label_value(&settings.platform);
+    match live.label(keys::PLATFORM) {
+        Some(platform) if platform == ours => return None,
+        Some(platform) => return Some(Owner { name: format!("platform {platform}"), is_controller: true }),
+        None => {}
+    }
+    if live.label(keys::OWNED) == Some("true") {
+        let controller = live.label(keys::MANAGED_BY).unwrap_or("kro");
+        return Some(Owner { name: format!("an instance of {controller}"), is_controller: true });
+    }
+    Some(Owner { name: writers(live).unwrap_or_else(|| "somebody else".to_owned()), is_controller: false })
+}
+
+/// The field managers of an object, but those of its subresources.
+fn writers(live: &Object) -> Option<String> {
+    let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array)?;
+    let main = entries.iter().filter(|entry| entry["subresource"].as_str().is_none_or(str::is_empty));
+    let mut names: Vec<&str> = main.filter_map(|entry| entry["manager"].as_str()).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(labels: &Value, managers: &[&str]) -> Object {
+        let entries: Vec<Value> = managers.iter().map(|manager| json!({"manager": manager, "subresource": ""})).collect();
+        let metadata = json!({"name": "x", "labels": labels, "managedFields": entries});
+        Object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn an_object_says_whose_it_is() {
+        let settings = Settings::default();
+        for (labels, managers, name, is_controller) in [
+            (json!({}), vec!["kubectl-create", "helm"], "kubectl-create, helm", false),
+            (json!({}), vec![], "somebody else", false),
+            (json!({"plinth.dev/platform": "other"}), vec![], "platform other", true),
+            (json!({"kro.run/owned": "true", "app.kubernetes.io/managed-by": "kro"}), vec!["kro"], "an instance of kro", true),
+        ] {
+            let owner = foreign_owner(&object(&labels, &managers), &settings).unwrap();
+            assert_eq!((owner.name.as_str(), owner.is_controller), (name, is_controller));
+        }
+        assert_eq!(foreign_owner(&object(&json!({"plinth.dev/platform": "default"}), &["kubectl"]), &settings), None);
+    }
+}
