@@ -106,21 +106,46 @@ impl Filter {
 
     /// Whether it lets this through.
     pub fn matches(&self, facts: &Facts<'_>) -> bool {
-        let holds = |term: &Term| term.matches(facts);
-        let words = self.terms.iter().filter(|term| term.field == Field::Name).all(holds);
-        // A negated term takes away whatever its brothers let through.
-        let denied = self.terms.iter().filter(|term| term.negated).all(holds);
-        let keyed = KEYS.iter().all(|(_, field)| {
-            let mut asked = self.terms.iter().filter(|term| term.field == *field && !term.negated).peekable();
-            asked.peek().is_none() || asked.any(holds)
-        });
-        words && denied && keyed
+        Search::new(self).matches(facts)
+    }
+}
+
+/// A filter that looks through many things, and remembers which of its terms found anything.
+#[derive(Clone, Debug)]
+pub struct Search<'a> {
+    filter: &'a Filter,
+    /// Whether each term found anything so far.
+    active: Vec<bool>,
+    /// Whether each term holds for what is looked at.
+    holds: Vec<bool>,
+}
+
+impl<'a> Search<'a> {
+    /// A search that has seen nothing.
+    pub fn new(filter: &'a Filter) -> Self {
+        Self { filter, active: vec![false; filter.terms.len()], holds: vec![false; filter.terms.len()] }
     }
 
-    /// Terms that none of these has anything to do with: probably a misspelling, and worth showing.
-    pub fn inactive<'a>(&'a self, rows: &[Facts<'_>]) -> Vec<&'a Term> {
-        let idle = |term: &&Term| !rows.iter().any(|facts| term.finds(facts));
-        self.terms.iter().filter(idle).collect()
+    /// Whether the filter lets this through.
+    pub fn matches(&mut self, facts: &Facts<'_>) -> bool {
+        for (index, term) in self.filter.terms.iter().enumerate() {
+            let finds = term.finds(facts);
+            self.active[index] |= finds;
+            self.holds[index] = finds != term.negated;
+        }
+        let held = || self.filter.terms.iter().zip(self.holds.iter().copied());
+        // A negated term takes away whatever its brothers let through.
+        let alone = held().filter(|(term, _)| term.negated || term.field == Field::Name).all(|(_, holds)| holds);
+        alone
+            && KEYS.iter().all(|(_, field)| {
+                let mut asked = held().filter(|(term, _)| term.field == *field && !term.negated).peekable();
+                asked.peek().is_none() || asked.any(|(_, holds)| holds)
+            })
+    }
+
+    /// Terms that nothing so far has anything to do with: probably a misspelling, and worth showing.
+    pub fn inactive(&self) -> Vec<&'a Term> {
+        self.filter.terms.iter().zip(&self.active).filter(|(_, active)| !**active).map(|(term, _)| term).collect()
     }
 }
 
@@ -139,10 +164,6 @@ impl Term {
             return Err(FilterError::Empty { term: text.to_owned() });
         }
         Ok(Self { field, negated, text: wanted.to_lowercase() })
-    }
-
-    fn matches(&self, facts: &Facts<'_>) -> bool {
-        self.finds(facts) != self.negated
     }
 
     fn finds(&self, facts: &Facts<'_>) -> bool {

@@ -221,22 +221,19 @@ impl Model {
     /// Rebuilds the rows and keeps the selection on the same thing where it is still there.
     pub fn rebuild(&mut self) {
         self.stale = false;
-        let planes: BTreeSet<&str> = self.run.subjects.keys().map(|key| key.cluster.0.as_str()).collect();
-        self.planes = planes.into_iter().map(str::to_owned).collect();
+        self.planes = planes(&self.run);
         let at_end = self.ui.cursor + 1 >= self.rows.len();
         let selected = self.selected().cloned();
-        self.ui.folds.flat = !self.ui.filter.is_empty();
-        let rows = match self.ui.view {
-            View::Plan => plan_rows(&self.run),
-            View::Tree => tree_rows(&self.run, &self.ui.folds),
-            View::Timeline => timeline_rows(&self.run, &self.history, self.ui.now),
-            View::Events => event_rows(&self.log),
-            View::Checks => check_rows(&self.run),
-        };
         let ui = &mut self.ui;
         let narrow = Narrow { filter: &ui.filter, plane: ui.plane.as_deref(), unhealthy_only: ui.unhealthy_only };
-        ui.inactive = narrow.inactive(&rows);
-        self.rows = narrow.apply(rows);
+        let narrowed = match ui.view {
+            View::Plan => narrow.apply(plan_rows(&self.run)),
+            View::Tree => tree_rows(&self.run, &ui.folds, &narrow),
+            View::Timeline => narrow.apply(timeline_rows(&self.run, &self.history, ui.now)),
+            View::Events => narrow.apply(event_rows(&self.log)),
+            View::Checks => narrow.apply(check_rows(&self.run)),
+        };
+        (self.rows, ui.inactive) = (narrowed.rows, narrowed.inactive);
         let follows = ui.view == View::Events && at_end;
         let same = selected.filter(|_| !follows).and_then(|row| self.rows.iter().position(|other| row.is_same(other)));
         let fallback = if follows { usize::MAX } else { ui.cursor };
@@ -263,4 +260,17 @@ impl Model {
         }
         self.ui.top = self.ui.top.min(self.rows.len().saturating_sub(height));
     }
+}
+
+/// The planes of all objects. They come in the order of their keys, which begin with the plane.
+fn planes(run: &RunState) -> BTreeSet<String> {
+    let mut planes = BTreeSet::new();
+    let mut last = "";
+    for key in run.subjects.keys().filter(|key| !key.cluster.0.is_empty()) {
+        if key.cluster.0 != last {
+            last = &key.cluster.0;
+            planes.insert(last.to_owned());
+        }
+    }
+    planes
 }

@@ -58,6 +58,14 @@ impl RunState {
         }
     }
 
+    /// How long the run took or, while it goes on, has taken up to now: nothing may happen for minutes.
+    pub fn elapsed_at(&self, now: Timestamp) -> SignedDuration {
+        match (self.started, &self.finished) {
+            (Some(started), None) => now.duration_since(started).max(self.elapsed()),
+            _ => self.elapsed(),
+        }
+    }
+
     /// Objects that are not ready and were expected to be, longest wait first.
     pub fn waits(&self, now: Timestamp) -> Vec<LongWait> {
         let mut waits: Vec<LongWait> = self.subjects.values().filter_map(|known| known.wait(now)).collect();

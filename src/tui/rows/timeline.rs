@@ -55,10 +55,7 @@ fn stage_row(run: &RunState, history: &History, now: Timestamp, id: StageId, tit
 }
 
 fn whole(run: &RunState, history: &History, now: Timestamp) -> Row {
-    let elapsed = match (run.started, &run.finished) {
-        (Some(started), None) => now.duration_since(started),
-        _ => run.elapsed(),
-    };
+    let elapsed = run.elapsed_at(now);
     let left = match (&run.finished, history.remaining(run, now)) {
         (Some(_), _) => String::new(),
         (None, Some(left)) => format!("  about {} left", duration::short(left)),

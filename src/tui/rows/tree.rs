@@ -1,11 +1,16 @@
 //! Objects below each other, over the planes: health rolled up, equal siblings grouped, echoes of a parent dropped.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use plinth_api::ObjectKey;
-use plinth_run::{Action, Health, RunState, SubjectState};
+use plinth_run::{Action, Health, RunState, SubjectState, filter::Facts};
 
-use super::{Group, Row, waits_for};
+use super::{
+    Group, Narrow, Narrowed, Row,
+    forest::Forest,
+    narrow::{KindText, Sieve},
+    waits_for,
+};
 use crate::{
     log::{joined, role_of},
     theme::Role,
@@ -21,162 +26,178 @@ pub struct Folds {
     pub collapsed: BTreeSet<ObjectKey>,
     /// Groups that are unfolded.
     pub opened: BTreeSet<Group>,
-    /// Nothing is grouped: whoever looks for something wants to see it.
-    pub flat: bool,
 }
 
-/// Objects below their parents, depth first, in the order of their keys.
-pub fn tree_rows(run: &RunState, folds: &Folds) -> Vec<Row> {
-    let mut children: HashMap<Option<&ObjectKey>, Vec<&SubjectState>> = HashMap::new();
-    for known in run.subjects.values() {
-        // A parent that nobody has reported yet must not hide its children.
-        let parent = known.subject.parent.as_ref().filter(|parent| run.subjects.contains_key(*parent));
-        children.entry(parent).or_default().push(known);
+/// Objects below their parents, depth first, in the order of their keys. Only what is kept, and whatever it lies below, becomes a row.
+pub fn tree_rows(run: &RunState, folds: &Folds, narrow: &Narrow<'_>) -> Narrowed {
+    let forest = Forest::of(run);
+    let mut sieve = Sieve::new(*narrow);
+    let kept = kept(&forest, &mut sieve);
+    let shown = shown(&forest, &kept);
+    // Whoever looks for something wants to see it, not a number of such things.
+    let bunches = if narrow.filter.is_empty() { Bunches::of(&forest, &kept) } else { Bunches::default() };
+    let tree = Tree { folds, forest: &forest, kept: &kept, shown: &shown, bunches: &bunches, marks_hits: !narrow.is_empty() };
+    Narrowed { rows: tree.rows(), inactive: sieve.inactive() }
+}
+
+/// Which objects pass, by number.
+fn kept(forest: &Forest<'_>, sieve: &mut Sieve<'_>) -> Vec<bool> {
+    if sieve.keeps_everything() {
+        return vec![true; forest.len()];
     }
-    let order = Order::of(run, &children);
-    Tree { folds, children: &children, below: order.rolled_up(), order }.rows()
+    let mut kinds = KindText::default();
+    let keeps = |number| {
+        let known = forest.object(number);
+        let (key, (word, role)) = (&known.subject.key, state_of(known));
+        let facts = Facts {
+            name: &key.name,
+            kind: kinds.of(&key.gvk),
+            plane: &key.cluster.0,
+            namespace: key.namespace.as_deref().unwrap_or_default(),
+            state: word,
+            reason: &known.reason,
+        };
+        sieve.keeps(&facts, role)
+    };
+    (0..forest.len()).map(keeps).collect()
 }
 
-/// One object in its place.
-struct Node<'a> {
-    known: &'a SubjectState,
-    depth: usize,
-    parent: Option<usize>,
-}
-
-/// All objects, depth first. Made without recursion: how deep a graph is, is up to others.
-struct Order<'a>(Vec<Node<'a>>);
-
-impl<'a> Order<'a> {
-    fn of(run: &'a RunState, children: &HashMap<Option<&'a ObjectKey>, Vec<&'a SubjectState>>) -> Self {
-        let mut order = Self(Vec::with_capacity(run.subjects.len()));
-        let mut seen: HashSet<&ObjectKey> = HashSet::with_capacity(run.subjects.len());
-        let roots = children.get(&None).into_iter().flatten().copied();
-        // Two objects that claim to be each other's parent have no root; the first of them is taken for one.
-        for root in roots.chain(run.subjects.values()) {
-            let mut open = vec![(root, 0, None)];
-            while let Some((known, depth, parent)) = open.pop() {
-                if !seen.insert(&known.subject.key) {
-                    continue;
-                }
-                order.0.push(Node { known, depth, parent });
-                let index = order.0.len() - 1;
-                let below = children.get(&Some(&known.subject.key)).into_iter().flatten();
-                open.extend(below.rev().map(|child| (*child, depth + 1, Some(index))));
-            }
+/// What passes, and whatever it lies below.
+fn shown(forest: &Forest<'_>, kept: &[bool]) -> Vec<bool> {
+    let mut shown = kept.to_vec();
+    for number in forest.order().rev() {
+        if let (true, Some(parent)) = (shown[number], forest.parent(number)) {
+            shown[parent] = true;
         }
-        order
     }
+    shown
+}
 
-    /// What lies below each object, itself not counted.
-    fn rolled_up(&self) -> Vec<Below> {
-        let mut below = vec![Below::default(); self.0.len()];
-        for (index, node) in self.0.iter().enumerate().rev() {
-            if let Some(parent) = node.parent {
-                let Below { total, ready, failed } = below[index];
-                let above = &mut below[parent];
-                above.total += total + 1;
-                above.ready += ready + usize::from(node.known.health == Some(Health::Current));
-                above.failed += failed + usize::from(node.known.health == Some(Health::Failed));
-            }
+/// Leaves that are drawn as one row: where there are many of one parent, plane, kind and state, and none of them failed.
+#[derive(Default)]
+struct Bunches {
+    /// Their members.
+    bunches: Vec<Vec<usize>>,
+    /// The bunch of each object; empty where there are none.
+    of: Vec<Option<usize>>,
+}
+
+impl Bunches {
+    fn of(forest: &Forest<'_>, kept: &[bool]) -> Self {
+        let mut found = Self { bunches: Vec::new(), of: vec![None; forest.len()] };
+        for family in forest.families() {
+            found.family(forest, family.filter(|child| kept[*child] && forest.is_leaf(*child)));
         }
-        below
+        found
     }
-}
 
-/// Counts of what lies below an object.
-#[derive(Clone, Copy, Debug, Default)]
-struct Below {
-    total: usize,
-    ready: usize,
-    failed: usize,
-}
+    /// Siblings come in the order of their keys, so that those of one plane and kind lie together.
+    fn family(&mut self, forest: &Forest<'_>, members: impl Iterator<Item = usize>) {
+        let mut before: Option<&ObjectKey> = None;
+        let mut begin = self.bunches.len();
+        for member in members {
+            let known = forest.object(member);
+            let (key, (word, _)) = (&known.subject.key, state_of(known));
+            if before.is_none_or(|before| before.gvk != key.gvk || before.cluster != key.cluster) {
+                begin = self.bunches.len();
+            }
+            before = Some(key);
+            if known.health == Some(Health::Failed) {
+                continue;
+            }
+            let alike = self.bunches[begin..].iter().position(|members| state_of(forest.object(members[0])).0 == word);
+            let bunch = alike.map_or(self.bunches.len(), |alike| begin + alike);
+            match alike {
+                Some(_) => self.bunches[bunch].push(member),
+                None => self.bunches.push(vec![member]),
+            }
+            self.of[member] = Some(bunch);
+        }
+    }
 
-impl Below {
-    /// Nothing where all is well and can be seen.
-    fn text(self, folded: bool) -> Option<String> {
-        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let tell = self.total > 0 && (folded || self.ready < self.total);
-        tell.then(|| format!("{} of {} below ready{failed}", self.ready, self.total))
+    /// The members that an object is drawn with, where they are enough.
+    fn members(&self, number: usize) -> Option<&[usize]> {
+        let members = self.bunches.get((*self.of.get(number)?)?)?;
+        (members.len() >= GROUPED).then_some(members)
     }
 }
 
 struct Tree<'a> {
     folds: &'a Folds,
-    children: &'a HashMap<Option<&'a ObjectKey>, Vec<&'a SubjectState>>,
-    below: Vec<Below>,
-    order: Order<'a>,
+    forest: &'a Forest<'a>,
+    kept: &'a [bool],
+    shown: &'a [bool],
+    bunches: &'a Bunches,
+    /// Rows say whether they are what was asked for.
+    marks_hits: bool,
 }
 
 impl Tree<'_> {
     fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();
-        let groups = if self.folds.flat { HashMap::new() } else { self.groups() };
-        let mut drawn: HashSet<&Group> = HashSet::new();
         let mut hidden_below: Option<usize> = None;
-        for (index, node) in self.order.0.iter().enumerate() {
-            if hidden_below.is_some_and(|depth| node.depth > depth) {
+        for number in self.forest.order().filter(|number| self.shown[*number]) {
+            let depth = self.forest.depth(number);
+            if hidden_below.is_some_and(|hidden| depth > hidden) {
                 continue;
             }
             hidden_below = None;
-            let mut depth = node.depth;
-            let is_leaf = self.is_leaf(node.known);
-            let grouped = (is_leaf && !groups.is_empty()).then(|| groups.get(&group_of(node.known))).flatten();
-            if let Some((group, members)) = grouped {
-                let closed = !self.folds.opened.contains(group);
-                if drawn.insert(group) {
-                    rows.push(group_row(group, members, depth, closed));
+            match self.bunches.members(number) {
+                Some(members) if members[0] == number => self.group(members, depth, &mut rows),
+                // It was drawn with the first of them.
+                Some(_) => {}
+                None => {
+                    let row = self.object(number, depth);
+                    hidden_below = (row.folded == Some(true)).then_some(depth);
+                    rows.push(row);
                 }
-                if closed {
-                    continue;
-                }
-                depth += 1;
-            }
-            let folded = (!is_leaf).then(|| self.folds.collapsed.contains(&node.known.subject.key));
-            let above = node.parent.map(|parent| self.order.0[parent].known);
-            let mut row = object_row(node.known, above, depth, folded);
-            if let Some(below) = self.below[index].text(folded == Some(true)) {
-                row.detail = if row.detail.is_empty() { below } else { format!("{below}; {}", row.detail) };
-            }
-            rows.push(row);
-            if folded == Some(true) {
-                hidden_below = Some(node.depth);
             }
         }
         rows
     }
 
-    fn is_leaf(&self, known: &SubjectState) -> bool {
-        !self.children.contains_key(&Some(&known.subject.key))
+    /// One row for all of them, and theirs below it where it is unfolded.
+    fn group(&self, members: &[usize], depth: usize, rows: &mut Vec<Row>) {
+        let first = self.forest.object(members[0]);
+        let group = group_of(first);
+        let (word, role) = state_of(first);
+        let closed = !self.folds.opened.contains(&group);
+        rows.push(Row {
+            depth,
+            folded: Some(closed),
+            title: format!("{} {}", members.len(), group.kind),
+            group: Some(group),
+            word: word.to_owned(),
+            since: members.iter().map(|member| self.forest.object(*member).since).max(),
+            role,
+            hit: self.marks_hits,
+            ..Row::default()
+        });
+        if !closed {
+            rows.extend(members.iter().map(|member| self.object(*member, depth + 1)));
+        }
     }
 
-    /// Leaves of one parent, kind and state, where there are many and none of them failed.
-    fn groups(&self) -> HashMap<Group, (Group, Vec<&SubjectState>)> {
-        let mut groups: HashMap<Group, (Group, Vec<&SubjectState>)> = HashMap::new();
-        for node in self.order.0.iter().filter(|node| node.known.health != Some(Health::Failed) && self.is_leaf(node.known)) {
-            let group = group_of(node.known);
-            groups.entry(group.clone()).or_insert_with(|| (group, Vec::new())).1.push(node.known);
+    fn object(&self, number: usize, depth: usize) -> Row {
+        let known = self.forest.object(number);
+        let folded = (!self.forest.is_leaf(number)).then(|| self.folds.collapsed.contains(&known.subject.key));
+        let above = self.forest.parent(number).map(|parent| self.forest.object(parent));
+        let mut row = object_row(known, above, depth, folded);
+        row.hit = self.marks_hits && self.kept[number];
+        if let Some(below) = self.forest.below(number).text(folded == Some(true)) {
+            row.detail = if row.detail.is_empty() { below } else { format!("{below}; {}", row.detail) };
         }
-        groups.retain(|_, (_, members)| members.len() >= GROUPED);
-        groups
+        row
     }
 }
 
 fn group_of(known: &SubjectState) -> Group {
-    let (word, _) = state_of(known);
-    Group { parent: known.subject.parent.clone(), kind: known.subject.key.gvk.group_kind().to_string(), word: word.to_owned() }
-}
-
-fn group_row(group: &Group, members: &[&SubjectState], depth: usize, closed: bool) -> Row {
-    Row {
-        group: Some(group.clone()),
-        depth,
-        folded: Some(closed),
-        title: format!("{} {}", members.len(), group.kind),
-        word: group.word.clone(),
-        since: members.iter().map(|known| known.since).max(),
-        role: members.first().map_or(Role::Plain, |known| state_of(known).1),
-        ..Row::default()
+    let (key, (word, _)) = (&known.subject.key, state_of(known));
+    Group {
+        parent: known.subject.parent.clone(),
+        cluster: key.cluster.clone(),
+        kind: key.gvk.group_kind().to_string(),
+        word: word.to_owned(),
     }
 }
 

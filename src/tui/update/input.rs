@@ -50,10 +50,10 @@ pub(super) fn act(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Back => {
             // A filter that was only tried is taken back.
             if model.ui.overlay == Some(Overlay::Filter) {
-                model.ui.filter = accepted(model);
+                let accepted = accepted(model);
+                show(model, accepted);
             }
             model.ui.overlay = None;
-            model.rebuild();
         }
         Command::Accept if model.ui.overlay == Some(Overlay::Filter) => accept_filter(model),
         Command::Accept => return accept_command(model),
@@ -68,17 +68,17 @@ fn changed(model: &mut Model) {
     if model.ui.overlay != Some(Overlay::Filter) {
         return;
     }
-    match Filter::parse(&model.ui.input) {
-        Ok(filter) => {
-            model.ui.filter = filter;
-            model.ui.input_error = None;
-            model.rebuild();
-        }
-        Err(error) => {
-            model.ui.filter = accepted(model);
-            model.ui.input_error = Some(error.to_string());
-            model.rebuild();
-        }
+    let parsed = Filter::parse(&model.ui.input);
+    model.ui.input_error = parsed.as_ref().err().map(ToString::to_string);
+    let filter = parsed.unwrap_or_else(|_| accepted(model));
+    show(model, filter);
+}
+
+/// Rows are made anew only for another filter: with many objects that is what takes long.
+fn show(model: &mut Model, filter: Filter) {
+    if model.ui.filter != filter {
+        model.ui.filter = filter;
+        model.rebuild();
     }
 }
 
@@ -90,10 +90,9 @@ fn accepted(model: &Model) -> Filter {
 fn accept_filter(model: &mut Model) {
     match Filter::parse(&model.ui.input) {
         Ok(filter) => {
-            model.ui.filter = filter;
             model.ui.filter_text = std::mem::take(&mut model.ui.input);
             model.ui.overlay = None;
-            model.rebuild();
+            show(model, filter);
         }
         Err(error) => model.ui.input_error = Some(error.to_string()),
     }

@@ -128,9 +128,16 @@ fn act(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Open | Command::Yaml | Command::Describe | Command::Diff | Command::ObjectEvents | Command::Logs => {
             return open::open(model, command);
         }
-        Command::Back => back(model),
-        Command::Help | Command::Palette | Command::Filter => input::begin(model, command),
-        Command::Why => model.ui.why = !model.ui.why,
+        Command::Back if !back(model) => return settle_places(model),
+        Command::Back => {}
+        Command::Help | Command::Palette | Command::Filter => {
+            input::begin(model, command);
+            return Vec::new();
+        }
+        Command::Why => {
+            model.ui.why = !model.ui.why;
+            return settle_places(model);
+        }
         Command::Unhealthy => model.ui.unhealthy_only = !model.ui.unhealthy_only,
         Command::Plane => next_plane(model),
         Command::Follow => model.ui.frozen = !model.ui.frozen,
@@ -143,21 +150,32 @@ fn act(model: &mut Model, command: Command) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Closes what lies on top. It never leaves the terminal.
-fn back(model: &mut Model) {
+/// There is another amount of room for the same rows.
+fn settle_places(model: &mut Model) -> Vec<Effect> {
+    model.scroll();
+    model.refresh_detail();
+    Vec::new()
+}
+
+/// Closes what lies on top, and says whether other rows are to be shown now. It never leaves the terminal.
+fn back(model: &mut Model) -> bool {
     let ui = &mut model.ui;
     if ui.overlay.take().is_some() {
-        return;
+        return false;
     }
     if ui.detail.take().is_some() {
         ui.in_detail = false;
-    } else if !ui.filter.is_empty() {
+        return false;
+    }
+    if !ui.filter.is_empty() {
         ui.filter = plinth_run::Filter::default();
         ui.filter_text.clear();
-    } else {
-        ui.plane = None;
-        ui.unhealthy_only = false;
+        return true;
     }
+    let narrowed = ui.unhealthy_only || ui.plane.is_some();
+    ui.plane = None;
+    ui.unhealthy_only = false;
+    narrowed
 }
 
 fn quit(model: &mut Model) -> Vec<Effect> {

@@ -16,12 +16,10 @@ use crate::{
     why::clean,
 };
 
-/// Columns of the state's word.
+/// Most columns of the state's word, and of the plane where there are several.
 const WORD: usize = 12;
 /// Columns of the age.
 const AGE: usize = 8;
-/// Columns of the plane, where there are several.
-const PLANE: usize = 10;
 
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     if area.height == 0 {
@@ -33,8 +31,8 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
         return;
     }
-    let columns = Columns::of(model, area.width);
     let visible = model.rows.iter().enumerate().skip(model.ui.top).take(usize::from(area.height));
+    let columns = Columns::of(model, area.width, visible.clone().map(|(_, row)| row));
     let lines: Vec<Line<'_>> = visible.map(|(index, row)| line(model, &columns, row, index == model.ui.cursor)).collect();
     frame.render_widget(Paragraph::new(lines), area);
 }
@@ -56,10 +54,21 @@ fn empty(model: &Model) -> Vec<String> {
     std::iter::once(first.to_owned()).chain(model.run.retries.iter().flat_map(retry)).collect()
 }
 
+/// What comes before a row's title: the selection, how deep it lies, and whether it is folded.
+fn before(row: &Row, selected: bool) -> String {
+    let mark = if selected { '>' } else { ' ' };
+    let fold = match row.folded {
+        Some(true) => "+ ",
+        Some(false) => "- ",
+        None => "  ",
+    };
+    format!("{mark}{}{fold}", "  ".repeat(row.depth.min(16)))
+}
+
 /// The row's title in a column. Where an object's whole name does not fit, `Kind/name` is said: groups and namespaces are long and
 /// seldom tell objects apart, and the strip below has them.
-fn title(row: &Row, before: &str, width: usize) -> String {
-    let whole = format!("{before}{}", row.title);
+fn title(row: &Row, selected: bool, width: usize) -> String {
+    let whole = format!("{}{}", before(row, selected), row.title);
     let long = row.key.as_ref().filter(|_| whole.chars().count() > width);
     match long.map(|key| (key.to_string(), format!("{}/{}", key.gvk.kind, key.name))) {
         Some((full, short)) => fit_middle(&whole.replace(&full, &short), width),
@@ -71,37 +80,37 @@ fn title(row: &Row, before: &str, width: usize) -> String {
 struct Columns {
     title: usize,
     plane: usize,
+    word: usize,
     detail: usize,
     age: usize,
 }
 
 impl Columns {
-    fn of(model: &Model, width: u16) -> Self {
+    /// One column for all rows that are seen: eyes go down a column, not along a line. A name may take what the details leave, and
+    /// the details what the names leave.
+    fn of<'a>(model: &Model, width: u16, rows: impl Iterator<Item = &'a Row> + Clone) -> Self {
         let width = usize::from(width);
         let narrow = width < 60;
-        let has_age = !narrow && model.rows.iter().skip(model.ui.top).any(|row| row.since.is_some());
+        let has_age = !narrow && rows.clone().any(|row| row.since.is_some());
         let age = if has_age { AGE } else { 0 };
+        let widest = |text: fn(&Row) -> &str| rows.clone().map(|row| text(row).chars().count()).max().unwrap_or_default();
+        let word = (widest(|row| &row.word) + 1).min(WORD);
         let plane = match (model.planes.len() > 1, narrow) {
             (false, _) => 0,
             (true, true) => 2,
-            (true, false) => PLANE,
+            (true, false) => (widest(Row::plane) + 1).min(WORD),
         };
-        let room = width.saturating_sub(WORD + 1 + age + plane);
-        // One column for all rows: eyes go down a column, not along a line.
-        let title = room * 3 / 5;
-        Self { title, plane, detail: room.saturating_sub(title), age }
+        let room = width.saturating_sub(word + 1 + age + plane);
+        let share = room * 2 / 5;
+        let names = rows.clone().map(|row| before(row, false).len() + row.title.chars().count()).max().unwrap_or_default();
+        let details = widest(|row| &row.detail);
+        let title = names.clamp(share, room - details.min(share));
+        Self { title, plane, word, detail: room.saturating_sub(title), age }
     }
 }
 
 fn line<'a>(model: &Model, columns: &Columns, row: &Row, selected: bool) -> Line<'a> {
-    let mark = if selected { '>' } else { ' ' };
-    let fold = match row.folded {
-        Some(true) => "+ ",
-        Some(false) => "- ",
-        None => "  ",
-    };
     let theme = model.ui.theme;
-    let before = format!("{mark}{}{fold}", "  ".repeat(row.depth.min(16)));
     // One letter is a plane's shortest name; an ellipsis would be none.
     let plane = match columns.plane {
         0 => String::new(),
@@ -112,12 +121,12 @@ fn line<'a>(model: &Model, columns: &Columns, row: &Row, selected: bool) -> Line
     let style = theme.style(row.role);
     let spans = vec![
         Span::styled(
-            title(row, &before, columns.title),
+            title(row, selected, columns.title),
             if row.role == Role::Heading { style } else { theme.style(Role::Plain) },
         ),
         Span::raw(" "),
         Span::styled(plane, theme.style(Role::Dim)),
-        Span::styled(fit(&row.word, WORD), style),
+        Span::styled(fit(&row.word, columns.word), style),
         Span::styled(fit(&row.detail, columns.detail), theme.style(Role::Dim)),
         Span::raw(format!("{:>width$}", age.unwrap_or_default(), width = columns.age)),
     ];

@@ -1,6 +1,6 @@
 //! Header and tabs: what, where, and how far. The safety line, never dropped.
 
-use plinth_run::duration;
+use plinth_run::{Verb, duration};
 use ratatui::{
     Frame,
     layout::Rect,
@@ -19,13 +19,15 @@ pub(super) fn word(model: &Model) -> &'static str {
         (_, Some(finished)) => finished.outcome.word(),
         (Phase::Preparing, None) => "preparing",
         (Phase::Review, None) => "review",
+        // On day 2 nobody runs anything from here.
+        (Phase::Running, None) if model.run.verb == Some(Verb::Controller) => "watching",
         (Phase::Running | Phase::Finished, None) => "running",
     }
 }
 
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let summary = model.run.summary();
-    let elapsed = duration::short(model.run.elapsed());
+    let elapsed = duration::short(model.run.elapsed_at(model.ui.now));
     let right = format!(
         "{} {}/{} !{} ~{} {elapsed} ",
         word(model).to_uppercase(),

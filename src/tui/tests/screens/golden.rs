@@ -1,14 +1,16 @@
 //! Every view at four sizes: the text as it is without colour, then what a dark terminal colours in it.
 
-use plinth_tui::{Answer, Fetched, Message, Model, detail::Detail, message::Key, theme::Theme, update::update};
+use plinth_tui::{
+    Answer, Ask, ClusterEvent, Fetched, Message, Model, What, detail::Detail, message::Key, theme::Theme, update::update,
+};
 use ratatui::style::{Color, Modifier};
 
-use crate::sample::{REVIEW, RUNNING, buffer, model_in, object, screen};
+use crate::sample::{REVIEW, RUNNING, at, buffer, model_in, object, screen};
 
 const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 12)];
 
 /// A screen, how many events it has seen, and the keys that lead to it.
-const SCREENS: [(&str, usize, &str); 11] = [
+const SCREENS: [(&str, usize, &str); 16] = [
     ("question", REVIEW, ""),
     ("plan", usize::MAX, "1"),
     ("tree", RUNNING, "2"),
@@ -18,7 +20,12 @@ const SCREENS: [(&str, usize, &str); 11] = [
     ("describe", RUNNING, "2jjd"),
     ("yaml", RUNNING, "2jjy"),
     ("diff", RUNNING, "2jj="),
+    ("object-events", RUNNING, "2jje"),
+    ("logs", RUNNING, "2jjL"),
     ("palette", RUNNING, ":yaml"),
+    ("help", RUNNING, "?"),
+    ("quit", RUNNING, "q"),
+    ("unhealthy", RUNNING, "2uP"),
     ("filter", RUNNING, "2/kind:oper state:gone"),
 ];
 
@@ -28,12 +35,36 @@ fn reach(theme: Theme, (width, height): (u16, u16), seen: usize, keys: &str) -> 
         update(&mut model, Message::Key(Key::Char(letter)));
     }
     if let Some(ask) = model.ui.detail.as_ref().map(Detail::ask) {
-        let mut desired = object();
-        desired.metadata_mut().insert("labels".to_owned(), serde_json::json!({"a": "b"}));
-        let answer = Ok(Answer::Object { live: Some(object()), desired: Some(desired) });
+        let answer = Ok(answer(&ask));
         update(&mut model, Message::Fetched(Box::new(Fetched { ask, answer })));
     }
     model
+}
+
+/// What the server says of the object.
+fn answer(ask: &Ask) -> Answer {
+    let event = |seconds, warning, reason: &str, message: &str| ClusterEvent {
+        at: at(seconds),
+        key: ask.key.clone(),
+        warning,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    };
+    match ask.what {
+        What::Object => {
+            let mut desired = object();
+            desired.metadata_mut().insert("labels".to_owned(), serde_json::json!({"a": "b"}));
+            Answer::Object { live: Some(object()), desired: Some(desired) }
+        }
+        What::Events => Answer::Events(vec![
+            event(20, true, "Failed", "image pull: mirror answers 404"),
+            event(9, false, "Scheduled", "assigned to node-1"),
+        ]),
+        What::Logs => Answer::Logs {
+            of: "pod operator-0 container operator, before it was restarted".to_owned(),
+            lines: vec!["starting".to_owned(), "fatal: no kubeconfig".to_owned()],
+        },
+    }
 }
 
 /// What is drawn in another way than plain text: line, columns, how, and the text.

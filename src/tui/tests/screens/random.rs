@@ -1,7 +1,10 @@
 //! Any size and any order of messages.
 
 use plinth_tui::{Ask, Fetched, Message, Model, What, message::Key, theme::Theme, update::update};
-use proptest::prelude::*;
+use proptest::{
+    prelude::*,
+    test_runner::{TestCaseError, TestRunner},
+};
 
 use crate::sample::{at, events, key, screen};
 
@@ -38,21 +41,45 @@ fn any_message() -> impl Strategy<Value = Message> {
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
-    #[test]
-    fn show_06_random(messages in proptest::collection::vec(any_message(), 0..60), size in (1u16..=250, 1u16..=80)) {
-        let mut model = Model::new(Theme::Dark, at(0));
-        update(&mut model, Message::Resize { width: size.0, height: size.1 });
-        for (index, message) in messages.into_iter().enumerate() {
-            update(&mut model, message);
-            prop_assert!(model.ui.cursor < model.rows.len().max(1));
-            prop_assert!(model.ui.top <= model.ui.cursor);
-            // Drawing is what takes long; every state is reached, and every fourth is drawn.
-            if index % 4 == 0 {
-                screen(&model);
-            }
+/// Keys, events, sizes and times in any order, drawn now and then; the size may be any from 1x1 on.
+fn lives(messages: Vec<Message>, size: (u16, u16)) -> Result<(), TestCaseError> {
+    let mut model = Model::new(Theme::Dark, at(0));
+    update(&mut model, Message::Resize { width: size.0, height: size.1 });
+    for (index, message) in messages.into_iter().enumerate() {
+        update(&mut model, message);
+        prop_assert!(model.ui.cursor < model.rows.len().max(1));
+        prop_assert!(model.ui.top <= model.ui.cursor);
+        // Drawing is what takes long; every state is reached, and every fourth is drawn.
+        if index % 4 == 0 {
+            screen(&model);
         }
-        screen(&model);
     }
+    screen(&model);
+    Ok(())
+}
+
+#[test]
+fn show_06_random() {
+    let cases = 96;
+    let lists = proptest::collection::vec(any_message(), 0..60);
+    let mut runner = TestRunner::new(ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(cases) });
+    runner.run(&(lists, (1u16..=250, 1u16..=80)), |(messages, size)| lives(messages, size)).unwrap();
+    println!("SHOW 06 random {cases} lists of messages at sizes up to 250x80, no panic, the selection always valid");
+}
+
+/// Not only the sizes that chance finds: an even net over all of them, each view in turn.
+#[test]
+fn show_06_sizes() {
+    let mut model = Model::new(Theme::Dark, at(0));
+    events().into_iter().for_each(|event| drop(update(&mut model, event)));
+    let mut frames = 0;
+    for width in (1u16..=250).step_by(3) {
+        for height in (1u16..=80).step_by(4) {
+            update(&mut model, Message::Resize { width, height });
+            update(&mut model, Message::Key(Key::Char(char::from(b'1' + u8::try_from(frames % 5).unwrap()))));
+            screen(&model);
+            frames += 1;
+        }
+    }
+    println!("SHOW 06 sizes {frames} frames from 1x1 to 250x77, no panic");
 }

@@ -76,6 +76,47 @@ fn names_are_told_apart_at_eighty_columns() {
 }
 
 #[test]
+fn time_goes_on_while_nothing_happens_and_stops_with_the_run() {
+    let mut running = model(120, 40, RUNNING);
+    for (seconds, elapsed) in [(100, " 1m39s"), (161, " 2m40s")] {
+        update(&mut running, Message::Tick(crate::sample::at(seconds)));
+        let text = screen(&running);
+        assert!(text.lines().next().unwrap().ends_with(elapsed), "{text}");
+    }
+    let mut over = model(120, 40, usize::MAX);
+    update(&mut over, Message::Tick(crate::sample::at(500)));
+    assert!(screen(&over).lines().next().unwrap().ends_with(" 23s"), "{}", screen(&over));
+}
+
+#[test]
+fn names_take_the_room_that_details_leave() {
+    let mut model = model(200, 60, RUNNING);
+    let name = "clusterproviders.openmcp.cloud";
+    let subject = Subject::root(key("CustomResourceDefinition", name));
+    let health = Health::Current;
+    let (reason, message) = (String::new(), String::new());
+    tell(&mut model, 1000, EventKind::HealthChanged { subject, health, reason, message, causes: Vec::new() });
+    press(&mut model, "/kind:customresource");
+    assert!(screen(&model).contains(&format!("CustomResourceDefinition.example.dev/{name}")), "{}", screen(&model));
+}
+
+#[test]
+fn an_opened_group_has_its_members_below_it() {
+    let mut model = model(120, 40, RUNNING);
+    for (seq, name) in (1000..).zip(["c1a", "c2a", "c3a", "c4a"]) {
+        let subject = crate::sample::child("Config", name);
+        let (reason, message) = ("Pending".to_owned(), String::new());
+        tell(&mut model, seq, EventKind::HealthChanged { subject, health: Health::Waiting, reason, message, causes: Vec::new() });
+    }
+    update(&mut model, Message::Tick(crate::sample::at(91)));
+    let ready = model.rows.iter().position(|row| row.title == "5 Config.example.dev").unwrap();
+    model.ui.cursor = ready;
+    special(&mut model, Key::Enter);
+    let words: Vec<&str> = model.rows[ready..ready + 7].iter().map(|row| row.word.as_str()).collect();
+    assert_eq!(words, ["ready", "ready", "ready", "ready", "ready", "ready", "waiting"]);
+}
+
+#[test]
 fn quitting_a_run_that_goes_on_asks_first() {
     let mut model = model(80, 24, RUNNING);
     assert_eq!(press(&mut model, "q"), []);
