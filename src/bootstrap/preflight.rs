@@ -1,5 +1,7 @@
 //! Checks before the first write. All run; each has an id, an answer, and a hint where it fails.
 
+mod pages;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
@@ -8,6 +10,8 @@ use plinth_api::Permission;
 use plinth_engine::ports::{Clock, ReadError};
 use plinth_releasechannel::ComponentVersion;
 use plinth_run::{CheckVerdict, ClusterIdentity, EventKind, Log, Recorder, duration};
+
+pub use pages::{PAGES, Page};
 
 use crate::{content::Content, distribution::Distribution, error::Error, plan::Planned, ports::Ports};
 
@@ -141,8 +145,10 @@ pub(crate) fn images(content: &Content, distribution: &Distribution, log: &Log) 
 
 /// Records that a check failed, and hands the error on.
 pub(crate) fn failed(log: &Log, id: &str, error: Error) -> Error {
-    let (message, hint) = (error.to_string(), error.hint());
-    log.record(EventKind::CheckFinished { id: id.into(), verdict: CheckVerdict::Failed, message, hint });
+    let page = format!("docs/why/{id}.md");
+    let hint = error.hint().map_or_else(|| format!("see {page}"), |hint| format!("{hint} ({page})"));
+    let message = error.to_string();
+    log.record(EventKind::CheckFinished { id: id.into(), verdict: CheckVerdict::Failed, message, hint: Some(hint) });
     error
 }
 

@@ -4,12 +4,21 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use plinth_api::{Object, ObjectKey};
 use plinth_engine::{
+    health::{Verdict, judge},
     naming::keys,
     ports::{Apply, ReadError, WriteError},
 };
 use plinth_run::{Action, EventKind, Recorder, SkipReason, Subject};
 
-use crate::{error::Error, gone, plan::standing, ports::Ports, preflight::Deadline, settings::Settings, wanted::Wanted};
+use crate::{
+    error::Error,
+    gone,
+    plan::standing,
+    ports::Ports,
+    preflight::Deadline,
+    settings::Settings,
+    wanted::{Step, Wanted},
+};
 
 /// First wait before a write (or read) is tried again; it doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -33,13 +42,15 @@ impl Writer<'_> {
             self.make_way(&wanted.key, leaving.uid()).await?;
         }
         if let Some(reason) = self.proof(wanted, live.as_ref()) {
-            self.skip(wanted, reason);
+            self.skip(wanted, reason, live.as_ref());
             return Ok(());
         }
         let standing = standing(wanted, live.as_ref(), self.settings)?;
         match standing.action {
-            Action::Unchanged => self.skip(wanted, SkipReason::Unchanged),
-            Action::Skip => self.skip(wanted, SkipReason::Foreign { owner: standing.note.unwrap_or_default() }),
+            Action::Unchanged => self.skip(wanted, SkipReason::Unchanged, live.as_ref()),
+            Action::Skip => {
+                self.skip(wanted, SkipReason::Foreign { owner: standing.note.unwrap_or_default() }, live.as_ref());
+            }
             action => {
                 let answer = self.apply(&wanted.key, &wanted.object, keys::MANAGER).await?;
                 self.applied(wanted, action, &answer);
@@ -80,8 +91,18 @@ impl Writer<'_> {
         proven.then(|| SkipReason::Proven { digest: wanted.digest.clone(), generation })
     }
 
-    fn skip(&self, wanted: &Wanted, reason: SkipReason) {
+    fn skip(&self, wanted: &Wanted, reason: SkipReason, live: Option<&Object>) {
         self.ports.log.record(EventKind::ChangeSkipped { subject: Subject::root(wanted.key.clone()), reason });
+        if let Some(live) = live.filter(|_| is_untold(wanted)) {
+            self.judged(&wanted.key, live);
+        }
+    }
+
+    /// Records how an object is.
+    pub(crate) fn judged(&self, key: &ObjectKey, live: &Object) {
+        let Verdict { health, reason, message, .. } = judge(live);
+        let subject = Subject::root(key.clone());
+        self.ports.log.record(EventKind::HealthChanged { subject, health, reason, message, causes: Vec::new() });
     }
 
     /// Applies until the server takes it or says no for good.
@@ -124,11 +145,19 @@ impl Writer<'_> {
             result: None,
             uid: answer.uid().map(str::to_owned),
         });
+        if is_untold(wanted) {
+            self.judged(&wanted.key, answer);
+        }
     }
 
     pub(crate) fn retry(&self, what: String) -> Retry<'_> {
         Retry::new(self.ports, self.deadline, what)
     }
+}
+
+/// Whether the loop tells nothing of it: it reconciles definitions, deliveries and instances, and what it makes itself.
+fn is_untold(wanted: &Wanted) -> bool {
+    wanted.step == Step::Foundation
 }
 
 /// Growing waits, each visible, until the deadline.

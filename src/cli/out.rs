@@ -16,6 +16,14 @@ pub(crate) fn lost_data() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
+/// Data was written.
+static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether any data was written so far.
+pub(crate) fn has_data() -> bool {
+    WRITTEN.load(Ordering::Relaxed)
+}
+
 /// The two streams of the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
@@ -30,6 +38,7 @@ impl Out {
     }
 
     fn kept(self, written: io::Result<()>) {
+        WRITTEN.store(true, Ordering::Relaxed);
         if let Err(error) = written
             && error.kind() != ErrorKind::BrokenPipe
             && !LOST.swap(true, Ordering::Relaxed)

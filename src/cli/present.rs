@@ -16,9 +16,9 @@ use plinth_run::{
 use serde_json::json;
 
 use crate::{
-    args::{Channel, Output, Rgd, RunOutput, Verb},
+    args::{Bundle, Channel, GraphOutput, Output, Rgd, RunOutput, Verb},
     exit::Failure,
-    out::Out,
+    out::{self, Out},
 };
 
 /// A sink that prints.
@@ -85,22 +85,33 @@ impl Answer {
     /// What the command line asks for.
     pub(crate) fn of(verb: &Verb) -> Self {
         let document = |output: Output| if output == Output::Json { Self::Document } else { Self::Human };
+        // Without `-o` a terminal may be drawn on; then standard error is what people read.
+        let told = |output: Option<RunOutput>, verb| output.map_or(Self::Human, |output| Self::Run(output, verb));
         match verb {
             Verb::Up(args) => Self::Run(args.output, run::Verb::Up),
             Verb::Down(args) => Self::Run(args.output, run::Verb::Down),
+            Verb::Dash(args) => told(args.output, run::Verb::Controller),
+            Verb::Attach(args) => told(args.output, run::Verb::Up),
+            Verb::Replay(args) => told(args.output, run::Verb::Up),
             Verb::Plan(args) => document(args.output),
+            Verb::Rehearse(args) => document(args.output),
             Verb::Status(args) => document(args.output),
             Verb::Why(args) => document(args.output),
-            Verb::Channel { verb: Channel::Ls(args) } => document(args.output),
-            Verb::Channel { verb: Channel::Show(args) } => document(args.output),
+            Verb::Channel { verb } => document(of_channel(verb)),
+            Verb::Bundle { verb } => document(of_bundle(verb)),
             Verb::Rgd { verb: Rgd::Check { output, .. } } => document(*output),
-            _ => Self::Human,
+            Verb::Rgd { verb: Rgd::Graph { output: GraphOutput::Json, .. } } => Self::Document,
+            Verb::Rgd { .. } | Verb::Demo(_) | Verb::Name { .. } => Self::Human,
+            Verb::Completion { .. } | Verb::Man { .. } | Verb::Config { .. } => Self::Human,
         }
     }
 
     /// Answers in the form that was asked for, where a verb ended before it had an answer: who reads standard output as data finds
-    /// the reason there.
+    /// the reason there. What has an answer already gets no second one.
     pub(crate) fn refuse(self, failure: &Failure, out: Out) {
+        if out::has_data() {
+            return;
+        }
         match self {
             Self::Human | Self::Run(RunOutput::Lines, _) => {}
             Self::Document => {
@@ -115,6 +126,26 @@ impl Answer {
                 }
             }
         }
+    }
+}
+
+fn of_channel(verb: &Channel) -> Output {
+    match verb {
+        Channel::Ls(args) => args.output,
+        Channel::Show(args) => args.output,
+        Channel::Verify(args) => args.output,
+        Channel::Diff(args) => args.output,
+        Channel::Lock(args) => args.output,
+        Channel::Normalise(_) | Channel::Pack { .. } => Output::Human,
+    }
+}
+
+fn of_bundle(verb: &Bundle) -> Output {
+    match verb {
+        Bundle::Create(args) => args.output,
+        Bundle::Verify(args) => args.output,
+        Bundle::Ls(args) => args.output,
+        Bundle::Push(_) => Output::Human,
     }
 }
 

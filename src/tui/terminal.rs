@@ -38,6 +38,11 @@ impl Drop for Guard {
     }
 }
 
+/// Colours are written although `NO_COLOR` is set.
+pub fn force_colour() {
+    crossterm::style::force_color_output(true);
+}
+
 /// Puts text on the clipboard of the person's own terminal, by OSC 52: it works over SSH too.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text))

@@ -21,12 +21,12 @@ use tempfile::TempDir;
 use crate::{
     distribution::Distribution,
     plinth::{Run, plinth},
-    terminal::Screen,
+    terminal::{LEFT, Screen},
     world::World,
 };
 
 /// A recorded run of the sample.
-const JOURNAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures/sample.jsonl");
+pub(crate) const JOURNAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures/sample.jsonl");
 
 fn replay(environment: &[(&str, &str)], arguments: &[&str]) -> Screen {
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plinth"));
@@ -87,7 +87,17 @@ async fn show_06_pty() {
     screen.press("exit\n");
     assert_eq!(screen.end().await, 0);
     ways += 1;
-    eprintln!("SHOW 06 pty {ways} ways out (q, SIGTERM, ctrl-z and fg), each leaves the terminal sane");
+    let mut screen = replay(&[("PLINTH_TEST_PANIC", "1")], &[]);
+    screen.until_shows("DONE").await;
+    screen.press("\u{12}");
+    assert_eq!(screen.end().await, 70, "a panic is a defect of ours");
+    let bytes = screen.bytes();
+    assert!(
+        bytes[bytes.rfind(LEFT).unwrap()..].contains("PLINTH_TEST_PANIC"),
+        "what went wrong is said after the screen: {bytes}"
+    );
+    ways += 1;
+    eprintln!("SHOW 06 pty {ways} ways out (q, SIGTERM, ctrl-z and fg, a panic), each leaves the terminal sane");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,6 +107,11 @@ async fn without_colour_there_is_no_colour_at_all() {
     assert!(has_colour(&coloured.bytes()), "the check finds colours where there are some");
     coloured.press("q");
     coloured.end().await;
+    let mut insisting = replay(&[("NO_COLOR", "1")], &["--color", "always"]);
+    insisting.until_shows("DONE").await;
+    insisting.press("q");
+    insisting.end().await;
+    assert!(has_colour(&insisting.bytes()), "what was said on the command line counts more than the environment");
     for (environment, arguments) in [([("NO_COLOR", "1")].as_slice(), [].as_slice()), (&[], &["--color", "never"])] {
         let mut screen = replay(environment, arguments);
         screen.until_shows("DONE").await;
@@ -125,7 +140,7 @@ async fn a_terminal_that_cannot_be_drawn_on_gets_lines_or_a_message() {
 }
 
 /// A server that takes connections and never answers.
-fn silent_server(folder: &Path) -> (TcpListener, String) {
+pub(crate) fn silent_server(folder: &Path) -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     let kubeconfig = folder.join("kubeconfig");
@@ -150,8 +165,8 @@ async fn show_06_hung() {
     screen.press("?");
     screen.press("q");
     assert_eq!(screen.end().await, 0);
-    // The server answers only after its deadline of half a minute, if ever.
-    assert!(answered < Duration::from_secs(20), "a key took {answered:?}");
+    // The server answers nothing for half a minute, if ever; a busy machine may take some time to draw.
+    assert!(answered < Duration::from_secs(5), "a key took {answered:?}");
     eprintln!("SHOW 06 hung a key was answered in {} ms while the API server answered nothing", answered.as_millis());
 }
 

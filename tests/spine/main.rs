@@ -12,6 +12,7 @@ mod by_hand;
 mod distribution;
 mod egress;
 mod embedded;
+mod idle;
 mod kill;
 mod looks;
 mod mirror;

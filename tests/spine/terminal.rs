@@ -15,7 +15,7 @@ use crate::{distribution::Distribution, plinth::plinth, world::World};
 /// How long a screen may take to show something.
 const LIMIT: Duration = Duration::from_mins(2);
 /// Back from the alternate screen: what a sane end leaves behind.
-const LEFT: &str = "\u{1b}[?1049l";
+pub(crate) const LEFT: &str = "\u{1b}[?1049l";
 
 /// A terminal of 100 columns and 30 rows with plinth in it.
 pub(crate) struct Screen {
@@ -150,6 +150,29 @@ async fn a_terminal_shows_the_plan_asks_once_and_shows_the_tree() {
     screen.press("q");
     assert_eq!(screen.end().await, 0);
     assert!(!world.writes().is_empty());
+}
+
+/// For screen readers: the same plan and the same question, in lines that are only appended.
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_text_asks_too() {
+    let distribution = Distribution::sample();
+    let world = World::start(&distribution).await;
+    let (source, kubeconfig) = (distribution.source(), world.kubeconfig());
+    let journal = world.journal().display().to_string();
+    let arguments = ["up", &source, "--plain", "--kubeconfig", &kubeconfig, "--journal", &journal];
+
+    let mut declined = Screen::open(&arguments);
+    declined.until_shows("y applies it").await;
+    assert!(declined.bytes().contains("waits for"), "the plan does not say what waits:\n{}", declined.bytes());
+    declined.press("n\n");
+    assert_eq!(declined.exit().await, 4);
+    assert!(world.writes().is_empty(), "a plan that was declined wrote {:#?}", world.writes());
+
+    let mut screen = Screen::open(&arguments);
+    screen.until_shows("y applies it").await;
+    screen.press("y\n");
+    assert_eq!(screen.exit().await, 0, "{}", screen.bytes());
+    assert!(screen.bytes().contains("done") && !screen.bytes().contains('\u{1b}'), "{}", screen.bytes());
 }
 
 /// The first thing that somebody runs: nothing is asked, and nothing is needed.

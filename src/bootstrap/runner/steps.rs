@@ -57,8 +57,11 @@ async fn step(planned: &Planned, writer: &Writer<'_>, step: Step) -> Result<(), 
 async fn established(crd: &ObjectKey, writer: &Writer<'_>, definition: Option<&ObjectKey>) -> Result<(), Error> {
     let clock = Arc::clone(writer.ports.log.clock());
     loop {
-        if writer.read(crd).await?.is_some_and(|crd| is_established(&crd)) {
-            return Ok(());
+        if let Some(live) = writer.read(crd).await? {
+            writer.judged(crd, &live);
+            if is_established(&live) {
+                return Ok(());
+            }
         }
         if let Some(definition) = definition {
             refused(definition, writer)?;

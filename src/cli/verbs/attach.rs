@@ -9,11 +9,11 @@ use std::{
 };
 
 use jiff::Timestamp;
-use plinth_run::{Event, EventKind, History, Outcome, RunState, Sink, journal::decode};
+use plinth_run::{Event, EventKind, Outcome, RunState, Sink, journal::decode};
 use plinth_tui::{Effect, Message};
 
 use crate::{
-    args::{Attach, Global, RunOutput},
+    args::{Attach, Global},
     config::Config,
     exit::Failure,
     journal,
@@ -37,14 +37,11 @@ pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outc
     let past = going_on(&path)?;
     let tail = Tail::open(path, past.whole)?;
     let place = format!("run on {server}");
-    if args.output.is_some() || screen::obstacle(&config).is_some() {
-        config.tell(out);
-        let teller = Teller::new(args.output.unwrap_or(RunOutput::Lines), out);
+    if let Some(teller) = screen::teller(&config, args.output, out) {
         return tell(past.events, tail, &teller).await;
     }
-    let (sender, messages) = mpsc::channel();
+    let (sender, messages) = screen::watched(&past.events);
     let fetcher = Fetcher::new(host, std::collections::BTreeMap::new(), sender.clone());
-    let _open = sender.send(Message::History(Box::new(History::learn(&past.events))));
     let reader = tokio::spawn(forward(past.events, tail, sender));
     let model = screen::model(&config).watching(place);
     let perform = move |effect| {

@@ -8,12 +8,11 @@ use plinth_tui::{Effect, Message};
 use tokio::sync::mpsc as channel;
 
 use crate::{
-    args::{Dash, Global, RunOutput},
+    args::{Dash, Global},
     config::Config,
     exit::Failure,
     follow::Follower,
     out::Out,
-    present::Teller,
     screen,
     wire::{Fetcher, connect, stopped},
 };
@@ -26,9 +25,7 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
     let (host, server) = connect(global).await?;
     let mut follower = Follower::new(host.0.clone(), "default");
     let begin = follower.begin("default", &server);
-    if args.output.is_some() || screen::obstacle(&config).is_some() {
-        config.tell(out);
-        let teller = Teller::new(args.output.unwrap_or(RunOutput::Lines), out);
+    if let Some(teller) = screen::teller(&config, args.output, out) {
         teller.take(&begin);
         let follow = async {
             loop {

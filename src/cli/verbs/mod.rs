@@ -16,6 +16,7 @@ mod rgd;
 mod status;
 mod up;
 
+pub(crate) use plan::told;
 use plinth_run::Outcome;
 pub(crate) use status::unreadable;
 

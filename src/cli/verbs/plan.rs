@@ -42,7 +42,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     if let Some(plan) = made {
         args.file.iter().try_for_each(|file| saved::write(&plan, file))?;
         match args.output {
-            Output::Human => human(&plan).iter().for_each(|line| out.data(line)),
+            Output::Human => told(&plan).iter().for_each(|line| out.data(line)),
             Output::Json => out.data(&serde_json::to_string_pretty(&plan).expect("a plan is made of strings, numbers and lists")),
         }
     }
@@ -66,7 +66,7 @@ impl Sink for Talk {
 }
 
 /// The plan for people: stages with their changes, then what is deferred, then the counts.
-fn human(plan: &Planned) -> Vec<String> {
+pub(crate) fn told(plan: &Planned) -> Vec<String> {
     let mut lines = vec![format!("plan for {} {} from {}", plan.distribution.name, plan.distribution.version, plan.source)];
     lines.extend(plan.unverified.iter().map(|what| format!("unverified  {what}")));
     for stage in &plan.stages {

@@ -7,16 +7,15 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use plinth_run::{Event, History, Outcome, RunState, Sink};
+use plinth_run::{Event, Outcome, RunState, Sink};
 use plinth_tui::{Effect, Fetched, Message, Model};
 
 use crate::{
-    args::{Global, Replay, RunOutput},
+    args::{Global, Replay},
     config::Config,
     exit::Failure,
     journal,
     out::Out,
-    present::Teller,
     screen,
 };
 
@@ -31,15 +30,12 @@ pub(crate) async fn run(global: &Global, args: &Replay, out: Out) -> Result<Outc
     }
     let (earlier, events) = last_run(&replay.events, args.run.as_deref())?;
     let config = Config::load(global);
-    let obstacle = screen::obstacle(&config);
-    if let (None, None) = (args.output, &obstacle) {
-        let place = format!("replay of {}", args.file.display());
-        show(screen::model(&config).watching(place), earlier, events, args.speed).await?;
-    } else {
-        config.tell(out);
-        let teller = Teller::new(args.output.unwrap_or(RunOutput::Lines), out);
+    if let Some(teller) = screen::teller(&config, args.output, out) {
         events.iter().for_each(|event| teller.take(event));
         teller.end();
+    } else {
+        let place = format!("replay of {}", args.file.display());
+        show(screen::model(&config).watching(place), earlier, events, args.speed).await?;
     }
     Ok(RunState::replay(events).outcome_of_replay())
 }
@@ -80,8 +76,7 @@ impl Tape {
 }
 
 async fn show(model: Model, earlier: &[Event], events: &[Event], speed: f64) -> Result<(), Failure> {
-    let (sender, messages) = mpsc::channel();
-    let _open = sender.send(Message::History(Box::new(History::learn(earlier))));
+    let (sender, messages) = screen::watched(earlier);
     let start = first(events);
     let tape = Arc::new(Mutex::new(Tape { at: start, since: Instant::now(), until: start, speed }));
     let (clock, answers, events) = (Arc::clone(&tape), sender.clone(), events.to_vec());

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io::IsTerminal,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -30,7 +31,7 @@ use crate::{
     out::Out,
     present::Teller,
     saved, screen,
-    wire::{self, Ask, Fetcher, Host, Session, before_the_run, connect, interrupted, listen},
+    wire::{self, Ask, AskInText, Fetcher, Host, Session, before_the_run, connect, interrupted, listen},
 };
 
 /// A channel, what was chosen of it, and what the operator wants.
@@ -120,8 +121,13 @@ async fn manifests(
 
 /// Runs `plinth up`.
 pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome, Failure> {
+    let config = Config::load(global);
+    // Whoever asked for text on a terminal is asked in text.
+    let in_text = !args.apply && config.plain.value && std::io::stdin().is_terminal();
     if !args.apply {
-        can_show(global, "up", "plinth plan shows the plan, plinth up --apply applies it without a question")?;
+        if !in_text {
+            can_show(global, "up", "plinth plan shows the plan, plinth up --apply applies it without a question")?;
+        }
         if args.output != RunOutput::Lines || global.quiet {
             return Err(Failure::new(Outcome::Usage, "-o and --quiet are for runs without a terminal view").hint("add --apply"));
         }
@@ -137,11 +143,12 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     loaded.saved = saved;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     let (platform, delivery) = (&loaded.settings.platform, loaded.delivery(&source));
-    if args.apply {
-        Config::load(global).tell(out);
+    if args.apply || in_text {
+        config.tell(out);
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
         let session = Session::open(host, journal, vec![teller], platform, delivery, signals)?;
-        let outcome = bring_up(&loaded, &session, &Always("--apply".to_owned()), CancellationToken::new()).await;
+        let approver: &dyn Approver = if in_text { &AskInText(out) } else { &Always("--apply".to_owned()) };
+        let outcome = bring_up(&loaded, &session, approver, CancellationToken::new()).await;
         session.tell(outcome, out);
         return Ok(outcome);
     }

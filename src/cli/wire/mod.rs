@@ -8,7 +8,7 @@ mod looped;
 mod plane;
 mod session;
 
-pub(crate) use approve::Ask;
+pub(crate) use approve::{Ask, AskInText};
 pub(crate) use fetch::Fetcher;
 pub use host::Host;
 pub(crate) use host::connect;

@@ -7,6 +7,7 @@ use plinth_api::{
     delivery::{ByReference, DeployerSpec},
 };
 use plinth_engine::{
+    health::{Verdict, judge},
     naming::keys,
     ports::{Apply, Delete, Query, ReadError, WriteError},
 };
@@ -29,6 +30,8 @@ pub(super) struct Memory {
     /// What was fetched last, so that an unchanged resource is not fetched again.
     manifest: Option<Manifest>,
     applied: BTreeMap<ObjectKey, Applied>,
+    /// How each object was when that was told last.
+    told: BTreeMap<ObjectKey, Verdict>,
 }
 
 /// The objects of a resource.
@@ -215,7 +218,10 @@ impl Delivery {
                 continue;
             }
             match self.apply_one(pass.key, key, object, live, memory).await {
-                Ok(object) => applied.push(object),
+                Ok(object) => {
+                    self.tell_of(pass.key, key, &object, memory);
+                    applied.push(object);
+                }
                 Err(WriteError::NotServed(gvk)) => {
                     pass.missing.insert(gvk.clone());
                     troubles.push(format!("{gvk} is not served"));
@@ -224,6 +230,7 @@ impl Delivery {
             }
         }
         memory.applied.retain(|key, _| wanted.objects.iter().any(|(wanted, _)| wanted == key));
+        memory.told.retain(|key, _| wanted.objects.iter().any(|(wanted, _)| wanted == key));
         if troubles.is_empty() {
             return Ok(applied);
         }
@@ -267,6 +274,17 @@ impl Delivery {
         });
         memory.applied.insert(key.clone(), Applied { input, uid, generation });
         Ok(written)
+    }
+
+    /// Tells how a deployed object is, where that is news. A change of it brings the next pass.
+    fn tell_of(&self, deployer: &ObjectKey, key: &ObjectKey, object: &Object, memory: &mut Memory) {
+        let verdict = judge(object);
+        if memory.told.insert(key.clone(), verdict.clone()).as_ref() == Some(&verdict) {
+            return;
+        }
+        let subject = Subject { key: key.clone(), node: None, parent: Some(deployer.clone()) };
+        let Verdict { health, reason, message, .. } = verdict;
+        self.world.recorder.record(EventKind::HealthChanged { subject, health, reason, message, causes: Vec::new() });
     }
 
     async fn prune(&self, pass: &Pass<'_>, applied: &[Object]) -> Result<(), Failed> {

@@ -85,7 +85,8 @@ impl Definitions {
         if let Some(revision) = self.world.reader.get(&at).await? {
             let status = revision::status(&revision, compiled, self.world.clock.now());
             match write_if_changed(&*self.world.applier, &at, &revision, status, keys::MANAGER).await {
-                Ok(_) | Err(WriteError::NotFound { .. } | WriteError::Forbidden { .. }) => {}
+                Ok(written) => self.tell_of(key, &at, written.as_ref().unwrap_or(&revision)),
+                Err(WriteError::NotFound { .. } | WriteError::Forbidden { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -111,13 +112,14 @@ impl Definitions {
             self.world.figures.count("graph_revision_compile_total", &[("result", "success")]);
         }
         self.world.recorder.record(EventKind::ChangeApplied {
-            subject: Subject { parent: Some(key.clone()), ..Subject::root(at) },
+            subject: Subject { parent: Some(key.clone()), ..Subject::root(at.clone()) },
             action,
             digest,
             generation: written.generation(),
             result: None,
             uid: written.uid().map(str::to_owned),
         });
+        self.tell_of(key, &at, &written);
         Ok(true)
     }
 

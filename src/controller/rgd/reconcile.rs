@@ -9,7 +9,7 @@ use plinth_api::{GroupKind, GroupVersionKind, Object, ObjectKey};
 use plinth_cluster::watch::{Look, Owner, WatchSet};
 use plinth_engine::{
     graph::{self, Compiled, Definition, Graph, Options},
-    health::Health,
+    health::{Health, Verdict, judge},
     naming::keys,
     ports::{Answer, Apply, Query, ReadError, WriteError},
 };
@@ -54,8 +54,8 @@ struct Known {
     uses: BTreeSet<GroupKind>,
     /// Its CRD.
     crd: Option<String>,
-    /// The health that was told last.
-    told: Option<EventKind>,
+    /// The health that was told last, of it and of what was made for it.
+    told: BTreeMap<ObjectKey, EventKind>,
     /// The graph that is served, to see whether a new one differs.
     input: Option<Value>,
     /// Kinds that were missing when it was compiled last.
@@ -197,7 +197,10 @@ impl Definitions {
         };
         match crd::step(live.as_ref(), &graph.crd, &graph.name, definition::allows_breaking_changes(object)) {
             Step::Refuse(message) => Ok(Err(message)),
-            Step::Keep => Ok(Ok(live.as_ref().map_or(Serving::Pending, crd::serving))),
+            Step::Keep => {
+                live.iter().for_each(|live| self.tell_of(key, &crd, live));
+                Ok(Ok(live.as_ref().map_or(Serving::Pending, crd::serving)))
+            }
             Step::Write { breaking } => {
                 let action = if live.is_some() { Action::Configure } else { Action::Create };
                 self.write_crd(key, &crd, graph, action, breaking).await.map(Ok)
@@ -234,6 +237,7 @@ impl Definitions {
             result: None,
             uid: written.uid().map(str::to_owned),
         });
+        self.tell_of(key, crd, &written);
         Ok(crd::serving(&written))
     }
 
@@ -347,9 +351,19 @@ impl Definitions {
     }
 
     fn tell(&self, key: &ObjectKey, health: Health, reason: &str, message: String) {
-        let subject = Subject::root(key.clone());
-        let event = EventKind::HealthChanged { subject, health, reason: reason.to_owned(), message, causes: Vec::new() };
-        let is_new = self.lock().entry(key.clone()).or_default().told.replace(event.clone()).as_ref() != Some(&event);
+        self.say(key, Subject::root(key.clone()), Verdict::new(health, reason, message));
+    }
+
+    /// Tells how an object is that was made for a definition: nobody else looks at its CRD and its revisions.
+    pub(super) fn tell_of(&self, key: &ObjectKey, made: &ObjectKey, object: &Object) {
+        self.say(key, Subject { parent: Some(key.clone()), ..Subject::root(made.clone()) }, judge(object));
+    }
+
+    fn say(&self, key: &ObjectKey, subject: Subject, verdict: Verdict) {
+        let Verdict { health, reason, message, .. } = verdict;
+        let of = subject.key.clone();
+        let event = EventKind::HealthChanged { subject, health, reason, message, causes: Vec::new() };
+        let is_new = self.lock().entry(key.clone()).or_default().told.insert(of, event.clone()).as_ref() != Some(&event);
         if is_new {
             self.world.recorder.record(event);
         }

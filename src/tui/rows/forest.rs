@@ -48,8 +48,15 @@ impl<'a> Forest<'a> {
         let parents = parents(&objects);
         let (children, begin) = children(&parents);
         let count = objects.len();
-        let mut forest =
-            Self { objects, parents, depths: vec![0; count], below: Vec::new(), children, begin, order: Vec::with_capacity(count) };
+        let mut forest = Self {
+            objects,
+            parents,
+            depths: vec![0; count],
+            below: Vec::new(),
+            children,
+            begin,
+            order: Vec::with_capacity(count),
+        };
         forest.walk();
         forest.below = forest.rolled_up();
         forest

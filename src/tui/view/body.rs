@@ -31,9 +31,11 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
         return;
     }
-    let visible = model.rows.iter().enumerate().skip(model.ui.top).take(usize::from(area.height));
-    let columns = Columns::of(model, area.width, visible.clone().map(|(_, row)| row));
-    let lines: Vec<Line<'_>> = visible.map(|(index, row)| line(model, &columns, row, index == model.ui.cursor)).collect();
+    let top = model.ui.top.min(model.rows.len());
+    let visible = &model.rows[top..(top + usize::from(area.height)).min(model.rows.len())];
+    let columns = Columns::of(model, area.width, visible);
+    let line = |(index, row): (usize, &'_ Row)| line(model, &columns, row, top + index == model.ui.cursor);
+    let lines: Vec<Line<'_>> = visible.iter().enumerate().map(line).collect();
     frame.render_widget(Paragraph::new(lines), area);
 }
 
@@ -88,12 +90,12 @@ struct Columns {
 impl Columns {
     /// One column for all rows that are seen: eyes go down a column, not along a line. A name may take what the details leave, and
     /// the details what the names leave.
-    fn of<'a>(model: &Model, width: u16, rows: impl Iterator<Item = &'a Row> + Clone) -> Self {
+    fn of(model: &Model, width: u16, rows: &[Row]) -> Self {
         let width = usize::from(width);
         let narrow = width < 60;
-        let has_age = !narrow && rows.clone().any(|row| row.since.is_some());
+        let has_age = !narrow && rows.iter().any(|row| row.since.is_some());
         let age = if has_age { AGE } else { 0 };
-        let widest = |text: fn(&Row) -> &str| rows.clone().map(|row| text(row).chars().count()).max().unwrap_or_default();
+        let widest = |text: fn(&Row) -> &str| rows.iter().map(|row| text(row).chars().count()).max().unwrap_or_default();
         let word = (widest(|row| &row.word) + 1).min(WORD);
         let plane = match (model.planes.len() > 1, narrow) {
             (false, _) => 0,
@@ -102,7 +104,7 @@ impl Columns {
         };
         let room = width.saturating_sub(word + 1 + age + plane);
         let share = room * 2 / 5;
-        let names = rows.clone().map(|row| before(row, false).len() + row.title.chars().count()).max().unwrap_or_default();
+        let names = rows.iter().map(|row| before(row, false).len() + row.title.chars().count()).max().unwrap_or_default();
         let details = widest(|row| &row.detail);
         let title = names.clamp(share, room - details.min(share));
         Self { title, plane, word, detail: room.saturating_sub(title), age }
