@@ -135,8 +135,7 @@ fn of_channel(verb: &Channel) -> Output {
         Channel::Show(args) => args.output,
         Channel::Verify(args) => args.output,
         Channel::Diff(args) => args.output,
-        Channel::Lock(args) => args.output,
-        Channel::Normalise(_) | Channel::Pack { .. } => Output::Human,
+        Channel::Lock(_) | Channel::Normalise(_) | Channel::Pack { .. } => Output::Human,
     }
 }
 
