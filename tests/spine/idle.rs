@@ -99,7 +99,7 @@ async fn show_06_tmux() {
         ["new-session", "-d", "-s", "plinth", "-x", "80", "-y", "24", "env -u CI PS1='ready> ' bash --norc --noprofile -i"];
     let started = tmux.run(&shell);
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-    tmux.until_shows("ready> ").await;
+    tmux.until_shows("ready>").await;
     tmux.press(&[&format!("'{}' replay '{JOURNAL}' --speed 100000", env!("CARGO_BIN_EXE_plinth")), "Enter"]);
     tmux.until_shows("DONE").await;
     tmux.press(&["4"]);
@@ -113,7 +113,7 @@ async fn show_06_tmux() {
     tmux.press(&["2"]);
     tmux.until_shows("[2 TREE]").await;
     tmux.press(&["q"]);
-    let left = tmux.until_shows("ready> ").await;
+    let left = tmux.until_shows("ready>").await;
     assert!(!left.contains("[2 TREE]"), "the screen from before is back:\n{left}");
     eprintln!("SHOW 06 tmux keys by send-keys, screens by capture-pane, one resize, and the shell's screen is back");
 }
