@@ -86,7 +86,8 @@ impl Definitions {
             let status = revision::status(&revision, compiled, self.world.clock.now());
             match write_if_changed(&*self.world.applier, &at, &revision, status, keys::MANAGER).await {
                 Ok(written) => self.tell_of(key, &at, written.as_ref().unwrap_or(&revision)),
-                Err(WriteError::NotFound { .. } | WriteError::Forbidden { .. }) => {}
+                Err(WriteError::Forbidden { .. }) => self.tell_of(key, &at, &revision),
+                Err(WriteError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -119,7 +120,10 @@ impl Definitions {
             result: None,
             uid: written.uid().map(str::to_owned),
         });
-        self.tell_of(key, &at, &written);
+        // A new one is told of once it is verified.
+        if action != Action::Create {
+            self.tell_of(key, &at, &written);
+        }
         Ok(true)
     }
 
