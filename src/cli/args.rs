@@ -9,6 +9,9 @@ pub use channel::{
     ChannelRead, ChannelVerify,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::ArgValueCandidates;
+
+use crate::complete;
 
 /// Brings up a platform cluster from one OCM component and keeps it up.
 #[derive(Debug, Parser)]
@@ -29,7 +32,7 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig (default: its current context)
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", add = ArgValueCandidates::new(complete::contexts))]
     pub context: Option<String>,
     /// When to use colour (default: auto)
     #[arg(long, global = true, value_enum)]
@@ -331,6 +334,7 @@ pub struct Status {
 #[derive(Clone, Debug, Args)]
 pub struct Why {
     /// KIND/NAME
+    #[arg(add = ArgValueCandidates::new(complete::subjects))]
     pub subject: String,
     /// For people or machines
     #[arg(short, long, value_enum, default_value_t = Output::Human)]

@@ -10,6 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
+use plinth_bootstrap::wanted;
 use plinth_cluster::{
     Cluster, Watches,
     watch::{Owner, Settings, WatchKey, WatchSet, WatchState},
@@ -22,7 +23,7 @@ use plinth_engine::{
 use plinth_run::{Cause, Event, EventKind, RunId, Subject, Verb, event::VERSION};
 use tokio::sync::Notify;
 
-use crate::tree::{Leaf, Tree, kinds};
+use crate::tree::{self, Leaf, Tree, kinds};
 
 /// Changes that come together are judged together.
 const GATHER: Duration = Duration::from_millis(100);
@@ -106,7 +107,9 @@ impl Follower {
         let of_definitions = query(definition_kind(), &self.selector);
         let definitions = self.objects(&of_definitions);
         let owned = format!("{}=true", keys::OWNED);
-        let lists = kinds(&definitions).into_iter().map(|gvk| query(gvk, &owned)).chain([of_definitions]).collect();
+        let own = [wanted::crd_kind(), wanted::namespace_kind()].map(|gvk| query(gvk, &self.selector));
+        let made = kinds(&definitions).into_iter().chain(tree::of_definitions()).map(|gvk| query(gvk, &owned));
+        let lists = made.chain(own).chain([of_definitions]).collect();
         self.hub.declare(&self.owner, WatchSet { objects: [].into(), lists });
         definitions
     }
@@ -139,7 +142,10 @@ impl Follower {
         let watched: Vec<WatchKey> = self.hub.states().into_iter().map(|(key, _)| key).collect();
         let mut objects = definitions;
         for WatchKey { cluster, gvk } in watched.into_iter().filter(|watch| watch.gvk != definition_kind()) {
-            objects.extend(self.objects(&Query { cluster, gvk, namespace: None, selector: owned.clone() }));
+            for selector in [&owned, &self.selector] {
+                let query = Query { cluster: cluster.clone(), gvk: gvk.clone(), namespace: None, selector: selector.clone() };
+                objects.extend(self.objects(&query));
+            }
         }
         let tree = Tree::of_objects(objects);
         let mut kinds = self.failures();

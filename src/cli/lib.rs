@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod args;
+mod complete;
 mod config;
 pub mod exit;
 mod files;
@@ -35,6 +36,11 @@ use crate::{
 
 /// Parses the process's arguments, runs the verb and maps its outcome to an exit code.
 pub fn main() -> ExitCode {
+    match complete::answered() {
+        Ok(true) => return code(Outcome::Done),
+        Ok(false) => {}
+        Err(error) => return code(usage(&error)),
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return code(usage(&error)),

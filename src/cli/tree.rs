@@ -4,6 +4,7 @@
 //! the graphs, so that it shows also while nobody reconciles them.
 
 mod expected;
+mod made;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,8 @@ use plinth_engine::{
     naming::{self, keys},
     ports::{Query, ReadError, Reader},
 };
+
+pub(crate) use made::of_definitions;
 
 /// Objects by key.
 type Found = BTreeMap<ObjectKey, Object>;
@@ -66,10 +69,14 @@ impl Tree {
             found.extend(list(reader, gvk, &owned).await?);
         }
         // What the run writes itself carries the platform's label alone.
-        for gvk in defined.iter().chain([&repository]) {
+        for gvk in defined.iter().chain([&repository, &wanted::crd_kind(), &wanted::namespace_kind()]) {
             found.extend(list(reader, gvk, &selector).await?);
         }
-        let begun = begun(&found, &defined, &made, reader, &selector).await?;
+        for gvk in of_definitions() {
+            let made = list(reader, &gvk, &owned).await?;
+            found.extend(made::by_definitions(made, &found));
+        }
+        let begun = begun(&found, &defined, &made);
         let graphs = compile(&definitions, schemas).await?;
         let outside = expected::outside(&graphs, &found, reader).await?;
         Ok(Self { begun, ..Self::of(&found, &graphs, &outside) })
@@ -77,21 +84,26 @@ impl Tree {
 
     /// The tree of these objects alone; what is lacking is not known.
     pub(crate) fn of_objects(objects: Vec<Object>) -> Self {
-        let keyed = objects.into_iter().filter_map(|object| Some((object.key(&ClusterKey::host())?, object)));
-        Self::of(&keyed.collect(), &Graphs::new(), &Found::new())
+        let keyed: Found = objects.into_iter().filter_map(|object| Some((object.key(&ClusterKey::host())?, object))).collect();
+        let (made, mut found): (Found, Found) =
+            keyed.into_iter().partition(|(key, object)| made::is_of_definition(&key.gvk) && object.label(keys::RGD_ID).is_some());
+        found.extend(made::by_definitions(made, &found));
+        Self::of(&found, &Graphs::new(), &Found::new())
     }
 
     /// The tree of what was found, and of what the graphs ask for besides. `outside` is there without being found by label.
     fn of(found: &Found, graphs: &Graphs, outside: &Found) -> Self {
         let by_uid: BTreeMap<&str, &ObjectKey> = found.iter().filter_map(|(key, object)| Some((object.uid()?, key))).collect();
-        let parent = |object: &Object| {
-            let known = object.label(keys::INSTANCE_ID).and_then(|uid| by_uid.get(uid)).map(|parent| (*parent).clone());
+        let parent = |key: &ObjectKey, object: &Object| {
+            // What is made for a definition lies below it; the label is on children of instances as well.
+            let label = if made::is_of_definition(&key.gvk) { keys::RGD_ID } else { keys::INSTANCE_ID };
+            let known = object.label(label).and_then(|uid| by_uid.get(uid)).map(|parent| (*parent).clone());
             known.or_else(|| recorded_parent(object))
         };
         let (now, defined) = (Timestamp::now(), defined(found.values()));
         let leaf = |key: &ObjectKey, object: &Object| Leaf {
             verdict: if defined.contains(&key.gvk) { judge_instance(object, now) } else { judge_at(object, now) },
-            parent: parent(object),
+            parent: parent(key, object),
             children: Vec::new(),
             unverified: object.annotation(keys::UNVERIFIED).map(str::to_owned),
             waits_for: Vec::new(),
@@ -222,26 +234,16 @@ fn kinds_apart(definitions: &[Definition]) -> (BTreeSet<GroupVersionKind>, BTree
 }
 
 /// What a platform lacks that a run has begun and not brought to its instance; `None` for one that is whole, and for none.
-async fn begun(
-    found: &Found,
-    defined: &BTreeSet<GroupVersionKind>,
-    made: &BTreeSet<GroupVersionKind>,
-    reader: &dyn Reader,
-    selector: &str,
-) -> Result<Option<String>, ReadError> {
+fn begun(found: &Found, defined: &BTreeSet<GroupVersionKind>, made: &BTreeSet<GroupVersionKind>) -> Option<String> {
     let mut top: Vec<&GroupVersionKind> = defined.difference(made).collect();
     top.retain(|gvk| !found.keys().any(|key| key.gvk == **gvk));
     if let Some(gvk) = top.first() {
-        return Ok(Some(format!("there is no {} yet", gvk.group_kind())));
+        return Some(format!("there is no {} yet", gvk.group_kind()));
     }
     if !defined.is_empty() {
-        return Ok(None);
+        return None;
     }
-    let mut is_there = !found.is_empty();
-    for gvk in [wanted::crd_kind(), wanted::namespace_kind()] {
-        is_there = is_there || !list(reader, &gvk, selector).await?.is_empty();
-    }
-    Ok(is_there.then(|| format!("there is no {} yet", rgd::KIND)))
+    (!found.is_empty()).then(|| format!("there is no {} yet", rgd::KIND))
 }
 
 /// Compiles over what is served. What does not compile has a verdict of its own, and no children that could be known.

@@ -44,7 +44,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Bundle { verb } => bundle::run(verb, out).await,
         Verb::Rgd { verb } => rgd::run(global, &verb, out).await,
         Verb::Name { verb } => name::run(&verb, out),
-        Verb::Completion { shell } => Ok(pages::completion(shell)),
+        Verb::Completion { shell } => pages::completion(shell, out),
         Verb::Man { dir } => pages::man(dir.as_deref()),
         Verb::Config { verb: args::Config::Show { origin, output } } => Ok(config::show(global, origin, output, out)),
     }

@@ -5,12 +5,13 @@ use std::path::Path;
 use clap::CommandFactory;
 use plinth_run::Outcome;
 
-use crate::{args::Cli, exit::Failure};
+use crate::{args::Cli, complete, exit::Failure, out::Out};
 
 /// Prints a completion script.
-pub(crate) fn completion(shell: clap_complete::Shell) -> Outcome {
-    clap_complete::generate(shell, &mut Cli::command(), "plinth", &mut std::io::stdout());
-    Outcome::Done
+pub(crate) fn completion(shell: clap_complete::Shell, out: Out) -> Result<Outcome, Failure> {
+    let script = complete::script(shell).map_err(|error| Failure::failed(format!("write the script for {shell}: {error}")))?;
+    out.bytes(&script);
+    Ok(Outcome::Done)
 }
 
 /// Prints the manual page, or writes one for every verb into a folder.
@@ -29,20 +30,10 @@ pub(crate) fn man(folder: Option<&Path>) -> Result<Outcome, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
 
     #[test]
-    fn there_is_a_completion_for_every_shell_and_a_page_for_every_verb() {
-        for shell in clap_complete::Shell::value_variants() {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "plinth", &mut script);
-            let script = String::from_utf8(script).unwrap();
-            for verb in Cli::command().get_subcommands() {
-                assert!(script.contains(verb.get_name()), "{shell} does not complete {}", verb.get_name());
-            }
-        }
+    fn there_is_a_page_for_every_verb() {
         let folder = tempfile::tempdir().unwrap();
         man(Some(folder.path())).unwrap();
         for verb in Cli::command().get_subcommands() {

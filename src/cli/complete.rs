@@ -1,0 +1,141 @@
+//! What a shell offers while a command line is typed: verbs and flags from the table of arguments, contexts from the kubeconfig, and
+//! objects of the platform.
+//!
+//! The script that `plinth completion SHELL` prints asks plinth itself, by the variable `COMPLETE`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::CommandFactory;
+use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
+use plinth_api::ObjectKey;
+use plinth_cluster::access::Source;
+use serde_json::Value;
+
+use crate::{
+    args::{Cli, Global},
+    files, runtime,
+    tree::Tree,
+    wire::connect,
+};
+
+/// The variable by which a shell asks.
+const VARIABLE: &str = "COMPLETE";
+/// How long a cluster is waited for: whoever presses tab wants an answer at once, or none.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Answers a shell that asks, and says whether one did.
+pub(crate) fn answered() -> Result<bool, clap::Error> {
+    let folder = std::env::current_dir().ok();
+    CompleteEnv::with_factory(Cli::command).var(VARIABLE).try_complete(std::env::args_os(), folder.as_deref())
+}
+
+/// The script by which a shell asks.
+pub(crate) fn script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(&shell.to_string()).expect("both lists are of the same five shells");
+    let mut script = Vec::new();
+    shell.write_registration(VARIABLE, "plinth", "plinth", "plinth", &mut script)?;
+    Ok(script)
+}
+
+/// Contexts of the kubeconfig.
+pub(crate) fn contexts() -> Vec<CompletionCandidate> {
+    match Source::infer(typed("--kubeconfig").map(PathBuf::from).as_deref()) {
+        Ok(Source::Files(files)) => {
+            let names: BTreeSet<String> = files.iter().filter_map(|file| files::text(file).ok()).flat_map(|text| of(&text)).collect();
+            names.into_iter().map(CompletionCandidate::new).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The names of a kubeconfig's contexts.
+fn of(text: &str) -> Vec<String> {
+    let config: Value = serde_saphyr::from_str(text).unwrap_or_default();
+    let contexts = config.get("contexts").and_then(Value::as_array).into_iter().flatten();
+    contexts.filter_map(|context| Some(context.get("name")?.as_str()?.to_owned())).collect()
+}
+
+/// Objects of the platform as `why` takes them. A cluster that does not answer offers nothing.
+pub(crate) fn subjects() -> Vec<CompletionCandidate> {
+    let global = Global {
+        kubeconfig: typed("--kubeconfig").map(PathBuf::from),
+        context: typed("--context"),
+        color: None,
+        plain: false,
+        quiet: true,
+        verbose: 0,
+    };
+    let read = async {
+        let (host, _) = connect(&global).await.ok()?;
+        Tree::load("default", host.0.as_ref(), &host).await.ok()
+    };
+    let Ok(runtime) = runtime() else { return Vec::new() };
+    let tree = runtime.block_on(async { tokio::time::timeout(PATIENCE, read).await.ok().flatten() });
+    // What is still being asked is not waited for.
+    runtime.shutdown_background();
+    names(tree.unwrap_or_default().leaves.keys()).into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// `Kind/name`, and everything where several objects share that.
+fn names<'a>(keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<String> {
+    let mut known: BTreeMap<String, Vec<&ObjectKey>> = BTreeMap::new();
+    for key in keys {
+        known.entry(format!("{}/{}", key.gvk.kind, key.name)).or_default().push(key);
+    }
+    let several = |key: &&ObjectKey| {
+        let namespace = key.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("{}/{namespace}{}", key.gvk.group_kind(), key.name)
+    };
+    let name = |(name, keys): (String, Vec<&ObjectKey>)| if keys.len() == 1 { vec![name] } else { keys.iter().map(several).collect() };
+    known.into_iter().flat_map(name).collect()
+}
+
+/// What was typed behind a flag: what is offered for another word depends on it.
+fn typed(flag: &str) -> Option<String> {
+    let words: Vec<String> = std::env::args().collect();
+    let value = |(index, word): (usize, &String)| match word.strip_prefix(flag)? {
+        "" => words.get(index + 1).cloned(),
+        rest => rest.strip_prefix('=').map(str::to_owned),
+    };
+    words.iter().enumerate().find_map(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+    use plinth_api::{ClusterKey, GroupVersionKind};
+
+    use super::*;
+
+    #[test]
+    fn every_shell_has_a_script_and_is_offered_every_verb() {
+        for shell in clap_complete::Shell::value_variants() {
+            let script = String::from_utf8(script(*shell).unwrap()).unwrap();
+            assert!(script.contains(VARIABLE) && script.contains("plinth"), "{shell}: {script}");
+        }
+        let words = ["plinth", ""].map(Into::into).to_vec();
+        let offered = clap_complete::engine::complete(&mut Cli::command(), words, 1, None).unwrap();
+        for verb in Cli::command().get_subcommands() {
+            assert!(offered.iter().any(|offer| offer.get_value() == verb.get_name()), "{} is not offered", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn names_that_several_share_are_said_whole() {
+        let key = |group: &str, namespace: Option<&str>, name: &str| ObjectKey {
+            cluster: ClusterKey::host(),
+            gvk: GroupVersionKind::new(group, "v1", "Thing"),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        let keys = [key("a.dev", None, "x"), key("b.dev", Some("n"), "x"), key("a.dev", None, "y")];
+        assert_eq!(names(keys.iter()), ["Thing.a.dev/x", "Thing.b.dev/n/x", "Thing/y"]);
+        assert_eq!(of("contexts: [{name: one}, {name: two}]"), ["one", "two"]);
+        assert!(of("- broken: [").is_empty());
+    }
+}
