@@ -46,7 +46,8 @@ pub(crate) fn script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
 pub(crate) fn contexts() -> Vec<CompletionCandidate> {
     match Source::infer(typed("--kubeconfig").map(PathBuf::from).as_deref()) {
         Ok(Source::Files(files)) => {
-            let names: BTreeSet<String> = files.iter().filter_map(|file| files::text(file).ok()).flat_map(|text| of(&text)).collect();
+            let names: BTreeSet<String> =
+                files.iter().filter_map(|file| files::text(file).ok()).flat_map(|text| of(&text)).collect();
             names.into_iter().map(CompletionCandidate::new).collect()
         }
         _ => Vec::new(),
@@ -91,7 +92,8 @@ fn names<'a>(keys: impl Iterator<Item = &'a ObjectKey>) -> Vec<String> {
         let namespace = key.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         format!("{}/{namespace}{}", key.gvk.group_kind(), key.name)
     };
-    let name = |(name, keys): (String, Vec<&ObjectKey>)| if keys.len() == 1 { vec![name] } else { keys.iter().map(several).collect() };
+    let name =
+        |(name, keys): (String, Vec<&ObjectKey>)| if keys.len() == 1 { vec![name] } else { keys.iter().map(several).collect() };
     known.into_iter().flat_map(name).collect()
 }
 

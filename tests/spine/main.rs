@@ -17,6 +17,7 @@ mod kill;
 mod looks;
 mod mirror;
 mod namespace;
+mod offers;
 mod plinth;
 mod rgd;
 mod sample;

@@ -68,8 +68,9 @@ impl<'a> Forest<'a> {
         let roots = self.children_of(None).to_vec();
         // Two objects that claim to be each other's parent have no root; the first of them is taken for one.
         let all = 0..number(self.objects.len());
+        let mut open = Vec::new();
         for root in roots.into_iter().chain(all) {
-            let mut open = vec![(root, 0)];
+            open.push((root, 0));
             while let Some((object, depth)) = open.pop() {
                 if std::mem::replace(&mut seen[index(object)], true) {
                     continue;
