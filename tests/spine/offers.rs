@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::{distribution::Distribution, looks::silent_server, plinth::Run, world::World};
 
 /// Shells, and how each says which word is asked for: the last one, or by its number.
-const SHELLS: [(&str, bool); 5] = [("bash", true), ("elvish", false), ("fish", false), ("powershell", false), ("zsh", true)];
+const SHELLS: [(&str, bool); 5] = [("bash", true), ("elvish", true), ("fish", false), ("powershell", false), ("zsh", true)];
 
 async fn offered(shell: &str, by_number: bool, words: &[&str]) -> String {
     let words = [&["--", "plinth"], words].concat();
