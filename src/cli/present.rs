@@ -101,8 +101,12 @@ impl Answer {
             Verb::Bundle { verb } => document(of_bundle(verb)),
             Verb::Rgd { verb: Rgd::Check { output, .. } } => document(*output),
             Verb::Rgd { verb: Rgd::Graph { output: GraphOutput::Json, .. } } => Self::Document,
-            Verb::Rgd { .. } | Verb::Demo(_) | Verb::Name { .. } => Self::Human,
-            Verb::Completion { .. } | Verb::Man { .. } | Verb::Config { .. } => Self::Human,
+            Verb::Rgd { .. }
+            | Verb::Demo(_)
+            | Verb::Name { .. }
+            | Verb::Completion { .. }
+            | Verb::Man { .. }
+            | Verb::Config { .. } => Self::Human,
         }
     }
 
