@@ -6,10 +6,10 @@ use futures::future::join_all;
 use plinth_api::{GroupVersionKind, Object};
 use tokio::{sync::mpsc, time::sleep};
 
-use super::{Catalog, schemas::CRDS, state::Crd};
+use super::{Catalog, ServedKind, discovery, schemas::CRDS, state::Crd};
 use crate::{
     backoff::{Backoff, seed_of},
-    http::{Call, Fault, Transport},
+    http::Transport,
     watch::feed::{Feed, Step},
 };
 
@@ -65,18 +65,19 @@ async fn put(catalog: &Catalog, transport: &Transport, object: &Object) -> Vec<s
     let Some(crd) = Crd::read(object) else { return Vec::new() };
     if crd.is_established() {
         let fresh: Vec<_> = crd.kinds().filter(|kind| catalog.known(&kind.gvk).is_none()).collect();
-        join_all(fresh.iter().map(|kind| answers(transport, kind.path(None)))).await;
+        join_all(fresh.iter().map(|kind| answers(transport, kind))).await;
     }
     catalog.lock().put(crd)
 }
 
-/// Waits until an endpoint exists; any answer but 404 will do, a refusal too.
-async fn answers(transport: &Transport, path: String) {
+/// Waits until an endpoint exists, as the server's discovery says: it knows of a kind after its endpoint does. Objects of the kind are
+/// not asked for, because many kinds come that the identity has nothing to do with and may not list.
+async fn answers(transport: &Transport, kind: &ServedKind) {
     for look in 1..=LOOKS {
-        match transport.json(Call::get(&path).query("limit", "1")).await {
-            Err(Fault::Status(status)) if status.code == 404 => sleep(ENDPOINT.delay(look, 0)).await,
+        match discovery::group(transport, &kind.gvk.group, &kind.gvk.version).await {
+            Ok(kinds) if !kinds.iter().any(|other| other.plural == kind.plural) => sleep(ENDPOINT.delay(look, 0)).await,
             _ => return,
         }
     }
-    tracing::warn!(path, "a kind is established, but its endpoint does not answer");
+    tracing::warn!(kind = %kind.gvk, "a kind is established, but its endpoint does not answer");
 }
