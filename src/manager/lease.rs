@@ -6,6 +6,10 @@
 //! | of another, older than its duration | when it was not renewed for another while that we watched ([`Timing::grace`]) |
 //! | of another, of the future (clocks differ) | when it was not renewed for its duration that we watched |
 //! | of another, any | at once with `break_lock` |
+//! | given back because another asked for it | by that one; by the rest when it was not taken for its duration that we watched |
+//!
+//! A holder that yields ([`Holder::yields`], the controller) gives it up where another asks ([`Lease::take`] does): a run on a laptop
+//! has its turn while the controller waits.
 
 mod record;
 mod store;
@@ -70,9 +74,47 @@ pub enum Attempt {
     HeldBy {
         /// Who.
         holder: String,
+        /// When the holder took it, by its clock.
+        since: Option<Timestamp>,
         /// When it was last renewed, by the holder's clock.
         renewed: Option<Timestamp>,
+        /// Whether it gives it up where it is asked to.
+        yields: bool,
     },
+}
+
+/// How holding a Lease ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// We were asked to end it; it is still ours.
+    Ended,
+    /// Another one asked for it; it is still ours, and to be given back.
+    Asked,
+    /// It is another's, or could not be renewed in time.
+    Lost,
+}
+
+/// Who would hold a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// What tells holders apart. One that comes back under its old identity takes its own Lease at once.
+    pub identity: String,
+    /// One that is known to be dead, and whose Lease is taken at once.
+    pub heir_of: Option<String>,
+    /// It gives the Lease up where another one asks for it.
+    pub yields: bool,
+}
+
+impl<T: Into<String>> From<T> for Holder {
+    fn from(identity: T) -> Self {
+        Self { identity: identity.into(), heir_of: None, yields: false }
+    }
+}
+
+impl Holder {
+    fn may_take_from(&self, other: &str) -> bool {
+        other.is_empty() || other == self.identity || self.heir_of.as_deref() == Some(other)
+    }
 }
 
 /// A Lease as one would-be holder sees it.
@@ -80,7 +122,7 @@ pub struct Lease {
     store: Arc<dyn LeaseStore>,
     clock: Arc<dyn Clock>,
     key: ObjectKey,
-    identity: String,
+    holder: Holder,
     timing: Timing,
     seen: Mutex<Seen>,
 }
@@ -91,19 +133,20 @@ struct Seen {
     other: Option<(LeaseRecord, Instant)>,
     /// Until when writes may go out.
     valid_until: Option<Instant>,
+    /// Whether another one asks for it.
+    asked: bool,
 }
 
 impl Lease {
-    /// Names a Lease; contacts nothing. `identity` tells holders apart, and a run that comes back under its old identity
-    /// takes its own Lease at once.
+    /// Names a Lease; contacts nothing.
     pub fn new(
         store: Arc<dyn LeaseStore>,
         clock: Arc<dyn Clock>,
         key: ObjectKey,
-        identity: impl Into<String>,
+        holder: impl Into<Holder>,
         timing: Timing,
     ) -> Arc<Self> {
-        Arc::new(Self { store, clock, key, identity: identity.into(), timing, seen: Mutex::default() })
+        Arc::new(Self { store, clock, key, holder: holder.into(), timing, seen: Mutex::default() })
     }
 
     /// The kind of Leases.
@@ -126,12 +169,13 @@ impl Lease {
         if !break_lock && !self.may_take(&record, now) {
             return Ok(self.lost_to(record));
         }
-        let next = record.taken_by(&self.identity, self.timing.duration, now);
+        let next = record.taken_by(&self.holder, self.timing.duration, now);
         let written = self.store(object, &next).await;
         match written {
             Ok(_) => {
                 let mut seen = self.seen();
-                *seen = Seen { other: None, valid_until: Some(asked + self.timing.renew_deadline) };
+                let is_asked = !next.asked_by.is_empty() && next.asked_by != self.holder.identity;
+                *seen = Seen { other: None, valid_until: Some(asked + self.timing.renew_deadline), asked: is_asked };
                 Ok(Attempt::Held)
             }
             // Somebody was faster; who, the next attempt tells.
@@ -155,25 +199,70 @@ impl Lease {
         }
     }
 
-    /// Renews until `shutdown`, or until it is lost: another holds it, or it could not be renewed before the deadline.
-    /// Returns whether it is still held.
-    pub async fn keep(&self, shutdown: &CancellationToken) -> bool {
+    /// Tries until it is ours, or until its holder is seen to live: it renewed the Lease, or gave it to another, while we watched. One
+    /// that yields is asked for it, and has its time to give it up. The first look at another holder is told.
+    pub async fn take(&self, break_lock: bool, mut waits: impl FnMut(&Attempt)) -> Result<Attempt, LeaseError> {
+        let mut first: Option<Attempt> = None;
+        let patience = self.timing.duration + self.timing.renew_deadline;
+        let began = Instant::now();
+        loop {
+            let answer = self.attempt(break_lock).await?;
+            match (&answer, &first) {
+                (Attempt::Held, _) => return Ok(answer),
+                // Nobody's, but another one was faster.
+                (Attempt::HeldBy { holder, .. }, _) if holder.is_empty() => {}
+                (Attempt::HeldBy { yields: true, .. }, known) if began.elapsed() < patience => {
+                    if known.is_none() {
+                        waits(&answer);
+                        first = Some(answer);
+                    }
+                    self.ask().await?;
+                }
+                (_, Some(first)) if *first != answer => return Ok(answer),
+                (_, Some(_)) => {}
+                (_, None) => {
+                    waits(&answer);
+                    first = Some(answer);
+                }
+            }
+            self.clock.sleep(self.timing.retry).await;
+        }
+    }
+
+    /// Says on the Lease that we ask for it; its holder sees that when it renews.
+    async fn ask(&self) -> Result<(), LeaseError> {
+        let object = self.store.read(&self.key).await.map_err(|error| LeaseError::Read(self.key.to_string(), error))?;
+        let record = object.as_ref().map(LeaseRecord::read).unwrap_or_default();
+        if record.holder.is_empty() || record.asked_by == self.holder.identity {
+            return Ok(());
+        }
+        let asked = LeaseRecord { asked_by: self.holder.identity.clone(), ..record };
+        match self.store(object, &asked).await {
+            Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(LeaseError::Write(self.key.to_string(), error)),
+        }
+    }
+
+    /// Renews until `shutdown`, until another one asks for it where we yield, or until it is lost: another holds it, or it could not
+    /// be renewed before the deadline.
+    pub async fn keep(&self, shutdown: &CancellationToken) -> Kept {
         loop {
             tokio::select! {
                 biased;
-                () = shutdown.cancelled() => return self.is_held(),
+                () = shutdown.cancelled() => return if self.is_held() { Kept::Ended } else { Kept::Lost },
                 () = self.clock.sleep(self.timing.retry) => {}
             }
             match self.attempt(false).await {
+                Ok(Attempt::Held) if self.holder.yields && self.seen().asked => return Kept::Asked,
                 Ok(Attempt::Held) => {}
-                Ok(Attempt::HeldBy { holder, .. }) if holder != self.identity => {
+                Ok(Attempt::HeldBy { holder, .. }) if holder != self.holder.identity => {
                     tracing::warn!(lease = %self.key, holder, "the Lease was lost to another");
-                    return false;
+                    return Kept::Lost;
                 }
                 answer => tracing::warn!(lease = %self.key, ?answer, "the Lease could not be renewed"),
             }
             if !self.is_held() {
-                return false;
+                return Kept::Lost;
             }
         }
     }
@@ -183,7 +272,7 @@ impl Lease {
         self.seen().valid_until = None;
         let object = self.store.read(&self.key).await.map_err(|error| LeaseError::Read(self.key.to_string(), error))?;
         let record = object.as_ref().map(LeaseRecord::read).unwrap_or_default();
-        if record.holder != self.identity {
+        if record.holder != self.holder.identity {
             return Ok(());
         }
         match self.store(object, &record.given_back(self.clock.now())).await {
@@ -193,7 +282,8 @@ impl Lease {
     }
 
     fn may_take(&self, record: &LeaseRecord, now: Timestamp) -> bool {
-        if record.holder.is_empty() || record.holder == self.identity {
+        let is_for_another = record.holder.is_empty() && !["", &self.holder.identity].contains(&record.asked_by.as_str());
+        if self.holder.may_take_from(&record.holder) && !is_for_another {
             return true;
         }
         let mut seen = self.seen();
@@ -205,15 +295,22 @@ impl Lease {
                 since
             }
         };
-        let needed = if record.is_outdated(now) { self.timing.grace() } else { record.duration };
+        let needed = if is_for_another {
+            // Whoever asked for it has the time that a holder has.
+            self.timing.duration
+        } else if record.is_outdated(now) {
+            self.timing.grace()
+        } else {
+            record.duration
+        };
         since.elapsed() >= needed && needed > Duration::ZERO
     }
 
     fn lost_to(&self, record: LeaseRecord) -> Attempt {
-        if record.holder != self.identity && !record.holder.is_empty() {
+        if record.holder != self.holder.identity && !record.holder.is_empty() {
             self.seen().valid_until = None;
         }
-        Attempt::HeldBy { holder: record.holder, renewed: record.renewed }
+        Attempt::HeldBy { holder: record.holder, since: record.acquired, renewed: record.renewed, yields: record.yields }
     }
 
     async fn store(&self, object: Option<Object>, record: &LeaseRecord) -> Result<Object, WriteError> {

@@ -14,7 +14,7 @@ pub mod serve;
 pub mod shutdown;
 pub mod status;
 
-pub use lease::{Gated, Lease};
+pub use lease::{Gated, Holder, Kept, Lease};
 pub use metrics::Metrics;
 pub use plinth_cluster::SystemClock;
 pub use queue::Queue;

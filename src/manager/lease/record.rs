@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use plinth_api::{Object, ObjectKey};
 use serde_json::{Map, Value, json};
 
+use super::Holder;
+
 /// `spec` of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseRecord {
@@ -19,7 +21,16 @@ pub struct LeaseRecord {
     pub renewed: Option<Timestamp>,
     /// How often it went from one holder to another.
     pub transitions: i64,
+    /// Whether its holder gives it up where another one asks for it.
+    pub yields: bool,
+    /// Who asks for it, empty where nobody does.
+    pub asked_by: String,
 }
+
+/// Annotation `"true"`: the holder gives the Lease up where it is asked to.
+const YIELDS: &str = "plinth.dev/yields";
+/// Annotation: who asks for the Lease.
+const ASKED_BY: &str = "plinth.dev/asked-by";
 
 impl LeaseRecord {
     /// Reads a Lease; absent fields are empty.
@@ -32,6 +43,8 @@ impl LeaseRecord {
             acquired: time("acquireTime"),
             renewed: time("renewTime"),
             transitions: field("leaseTransitions").and_then(Value::as_i64).unwrap_or_default(),
+            yields: object.annotation(YIELDS) == Some("true"),
+            asked_by: object.annotation(ASKED_BY).unwrap_or_default().to_owned(),
         }
     }
 
@@ -41,7 +54,9 @@ impl LeaseRecord {
         age.is_none_or(|age| Duration::try_from(age).is_ok_and(|age| age > self.duration))
     }
 
-    pub(super) fn taken_by(&self, identity: &str, duration: Duration, now: Timestamp) -> Self {
+    /// Ours, or still ours. Who asked for it still asks, unless it is the one that has it now.
+    pub(super) fn taken_by(&self, holder: &Holder, duration: Duration, now: Timestamp) -> Self {
+        let identity = holder.identity.as_str();
         let ours = self.holder == identity;
         Self {
             holder: identity.to_owned(),
@@ -49,6 +64,8 @@ impl LeaseRecord {
             acquired: if ours { self.acquired.or(Some(now)) } else { Some(now) },
             renewed: Some(now),
             transitions: self.transitions.saturating_add(i64::from(!ours && self.acquired.is_some())),
+            yields: holder.yields,
+            asked_by: if ours { self.asked_by.clone() } else { String::new() },
         }
     }
 
@@ -67,6 +84,16 @@ impl LeaseRecord {
         spec.extend(self.acquired.map(|at| ("acquireTime".to_owned(), micro_time(at))));
         spec.extend(self.renewed.map(|at| ("renewTime".to_owned(), micro_time(at))));
         object.0.insert("spec".to_owned(), Value::Object(spec));
+        let annotations = object.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            let yields = if self.yields { "true" } else { "" };
+            for (name, value) in [(YIELDS, yields), (ASKED_BY, &self.asked_by)] {
+                match value {
+                    "" => drop(annotations.remove(name)),
+                    value => drop(annotations.insert(name.to_owned(), json!(value))),
+                }
+            }
+        }
         object
     }
 }

@@ -77,7 +77,7 @@ async fn a_lease_that_is_kept_is_never_taken() {
     assert!(tokio::time::timeout(Duration::from_mins(2), acquire(&pod)).await.is_err());
     assert!(laptop.is_held());
     stop.cancel();
-    assert!(kept.await.unwrap());
+    assert_eq!(kept.await.unwrap(), Kept::Ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,15 +123,94 @@ async fn the_same_identity_comes_back_at_once_and_a_broken_lock_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_lives_is_named_at_once_and_one_that_is_dead_is_followed() {
+    let world = World::new();
+    let (first, second) = (world.holder("first", 0), world.holder("second", 0));
+    first.attempt(false).await.unwrap();
+    let since = LeaseRecord::read(&world.store.read(&key()).await.unwrap().unwrap()).acquired;
+    let keeping = tokio::spawn({
+        let first = Arc::clone(&first);
+        async move { first.keep(&CancellationToken::new()).await }
+    });
+    let mut waits = 0;
+    let answer = second.take(false, |_| waits += 1).await.unwrap();
+    assert!(matches!(answer, Attempt::HeldBy { holder, since: at, .. } if holder == "first" && at == since && since.is_some()));
+    assert!(world.seconds() <= 4 && waits == 1, "{} {waits}", world.seconds());
+    assert!(first.is_held() && !second.is_held());
+
+    keeping.abort();
+    let died = world.seconds();
+    assert_eq!(second.take(false, |_| {}).await.unwrap(), Attempt::Held);
+    assert!((13..=20).contains(&(world.seconds() - died)), "{}", world.seconds() - died);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_heir_and_a_broken_lock_take_it_at_once_and_the_old_holder_drops_its_writes() {
+    let world = World::new();
+    let dead = world.holder("run-1", 0);
+    dead.attempt(false).await.unwrap();
+    let clock = Arc::new(Skewed { start: world.start, seconds: 0 });
+    let heir = Holder { heir_of: Some("run-1".into()), ..Holder::from("run-2") };
+    let heir = Lease::new(Arc::clone(&world.store) as Arc<dyn LeaseStore>, clock, key(), heir, Timing::default());
+    assert_eq!(heir.take(false, |_| {}).await.unwrap(), Attempt::Held);
+    let breaker = world.holder("run-3", 0);
+    assert_eq!(breaker.take(true, |_| {}).await.unwrap(), Attempt::Held);
+    // Whoever lost it learns of it at its next renewal, before which it drops nothing: breaking is for the dead.
+    assert!(heir.keep(&CancellationToken::new()).await == Kept::Lost && !heir.is_held());
+    assert_eq!(world.seconds(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_gives_way_to_a_run_and_comes_back_after_it() {
+    let world = World::new();
+    let controller = |identity: &str| {
+        let clock = Arc::new(Skewed { start: world.start, seconds: 0 });
+        let holder = Holder { yields: true, ..Holder::from(identity) };
+        Lease::new(Arc::clone(&world.store) as Arc<dyn LeaseStore>, clock, key(), holder, Timing::default())
+    };
+    let (leader, standby, run) = (controller("pod-1"), controller("pod-2"), world.holder("run", 0));
+    assert!(acquire(&leader).await);
+    let keeping = tokio::spawn({
+        let leader = Arc::clone(&leader);
+        async move {
+            let kept = leader.keep(&CancellationToken::new()).await;
+            // What is in work ends while the Lease is still held.
+            assert!(leader.is_held());
+            leader.release().await.unwrap();
+            kept
+        }
+    });
+    let waiting = tokio::spawn({
+        let standby = Arc::clone(&standby);
+        async move { acquire(&standby).await }
+    });
+    assert_eq!(run.take(false, |_| {}).await.unwrap(), Attempt::Held);
+    assert_eq!(keeping.await.unwrap(), Kept::Asked);
+    assert!(world.seconds() <= 6 && !standby.is_held(), "{}", world.seconds());
+    run.release().await.unwrap();
+    assert!(waiting.await.unwrap(), "nobody asks any more");
+    assert!(world.seconds() <= 9, "{}", world.seconds());
+
+    // One that asks and dies costs a holder's time, and no more.
+    standby.release().await.unwrap();
+    let asked = LeaseRecord { asked_by: "dead".into(), ..LeaseRecord::default() };
+    let old = world.store.read(&key()).await.unwrap();
+    standby.store(old, &asked).await.unwrap();
+    let from = world.seconds();
+    assert!(acquire(&leader).await);
+    assert!((15..=18).contains(&(world.seconds() - from)), "{}", world.seconds() - from);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_that_try_at_once_one_wins() {
     let world = World::new();
     let (a, b) = (world.holder("a", 0), world.holder("b", 0));
     // Both read before either writes.
     let before = world.store.read(&key()).await.unwrap();
     assert!(before.is_none());
-    let record = LeaseRecord::default().taken_by("a", Duration::from_secs(15), a.clock.now());
+    let record = LeaseRecord::default().taken_by(&"a".into(), Duration::from_secs(15), a.clock.now());
     world.store.create(&key(), &record.object(&key(), None)).await.unwrap();
-    let late = b.store(None, &LeaseRecord::default().taken_by("b", Duration::from_secs(15), b.clock.now())).await;
+    let late = b.store(None, &LeaseRecord::default().taken_by(&"b".into(), Duration::from_secs(15), b.clock.now())).await;
     assert!(matches!(late, Err(WriteError::Conflict { .. })));
     assert_eq!(a.attempt(false).await.unwrap(), Attempt::Held);
     assert!(matches!(b.attempt(false).await.unwrap(), Attempt::HeldBy { .. }));
@@ -163,7 +242,7 @@ async fn writes_are_dropped_once_the_lease_cannot_be_renewed() {
     lease.attempt(false).await.unwrap();
     assert!(gated.apply(&write).await.is_ok());
     world.store.set_away(true);
-    assert!(!lease.keep(&CancellationToken::new()).await);
+    assert_eq!(lease.keep(&CancellationToken::new()).await, Kept::Lost);
     assert!((10..=12).contains(&world.seconds()), "{}", world.seconds());
     assert!(matches!(gated.apply(&write).await, Err(WriteError::NotLeader { .. })));
     let delete = Delete { key: key(), uid: None };
@@ -174,7 +253,7 @@ async fn writes_are_dropped_once_the_lease_cannot_be_renewed() {
 #[test]
 fn a_record_is_written_as_kubernetes_reads_it() {
     let now: Timestamp = "2026-01-02T03:04:05.006Z".parse().unwrap();
-    let record = LeaseRecord::default().taken_by("a", Duration::from_secs(15), now);
+    let record = LeaseRecord::default().taken_by(&"a".into(), Duration::from_secs(15), now);
     let object = record.object(&key(), None);
     assert_eq!(
         object.at(&["spec"]),
