@@ -50,14 +50,31 @@ impl Health {
     }
 }
 
+/// What is served at one address.
+#[derive(Clone, Debug)]
+pub struct Routes(Router);
+
+impl Routes {
+    /// `/healthz` and `/readyz`.
+    pub fn of_health(health: Health) -> Self {
+        Self(Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz)).with_state(health))
+    }
+
+    /// `/metrics`.
+    pub fn of_metrics(metrics: Arc<Metrics>) -> Self {
+        Self(Router::new().route("/metrics", get(figures)).with_state(metrics))
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0.merge(other.0))
+    }
+}
+
 /// Serves until `shutdown`, and lets answers in work end.
-pub async fn serve(listener: TcpListener, health: Health, metrics: Arc<Metrics>, shutdown: CancellationToken) -> io::Result<()> {
-    let router = Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .with_state(health)
-        .merge(Router::new().route("/metrics", get(figures)).with_state(metrics));
-    axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
+pub async fn serve(listener: TcpListener, routes: Routes, shutdown: CancellationToken) -> io::Result<()> {
+    axum::serve(listener, routes.0).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
 async fn healthz(State(health): State<Health>) -> Response {
@@ -104,7 +121,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (health, metrics, shutdown) = (Health::default(), Arc::new(Metrics::default()), CancellationToken::new());
         metrics.set_leader(true);
-        let server = tokio::spawn(serve(listener, health.clone(), metrics, shutdown.clone()));
+        let server =
+            tokio::spawn(serve(listener, Routes::of_health(health.clone()).and(Routes::of_metrics(metrics)), shutdown.clone()));
         assert!(fetch(address, "/healthz").await.starts_with("HTTP/1.1 200"));
         health.ready("watches", Err("Deployment.apps/v1 is not synced".into()));
         let answer = fetch(address, "/readyz").await;
