@@ -36,9 +36,20 @@ impl Log {
         sinks: Vec<Arc<dyn Sink>>,
     ) -> Result<Self, JournalError> {
         let state = RunState::replay(&journal.load()?.events);
+        Ok(Self::resume(run, state, journal, clock, sinks))
+    }
+
+    /// Starts run `run` on a state that is known from elsewhere.
+    pub fn resume(
+        run: RunId,
+        state: RunState,
+        journal: Arc<dyn Journal>,
+        clock: Arc<dyn Clock>,
+        sinks: Vec<Arc<dyn Sink>>,
+    ) -> Self {
         // An id that is in the journal already goes on counting: no number comes twice.
         let next = if state.run.as_ref() == Some(&run) { state.seq + 1 } else { 1 };
-        Ok(Self { journal, clock, sinks, run, inner: Mutex::new(Inner { next, state, failure: None }) })
+        Self { journal, clock, sinks, run, inner: Mutex::new(Inner { next, state, failure: None }) }
     }
 
     /// The state so far.
