@@ -2,6 +2,7 @@
 //!
 //! There is no controller manager: namespaces, owner references and Deployments do nothing by themselves.
 
+mod account;
 mod kubeconfig;
 
 use std::{
@@ -15,6 +16,7 @@ use std::{
 
 use tempfile::TempDir;
 
+pub use account::code_of;
 pub use kubeconfig::Identity;
 
 use crate::{

@@ -17,7 +17,7 @@ pub mod registry;
 pub mod scenario;
 pub mod stand_in;
 
-pub use api_server::{ApiServer, Identity};
+pub use api_server::{ApiServer, Identity, code_of};
 pub use audit::{AuditEvent, AuditLog, AuditObject};
 pub use ctf::Ctf;
 pub use process::{Process, StartError};

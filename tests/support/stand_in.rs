@@ -5,9 +5,13 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Namespace},
+};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
     core::{GroupVersionKind, TypeMeta},
     discovery::{self, ApiCapabilities, Scope},
 };
@@ -49,6 +53,7 @@ pub async fn play(client: Client, scenario: Scenario) {
             stage.look(index, rule).await;
         }
         stage.act(&scenario.rules).await;
+        stage.let_namespaces_go().await;
         tokio::time::sleep(ROUND).await;
     }
 }
@@ -76,6 +81,27 @@ impl Stage {
             let key = (index, object.uid().unwrap_or_default(), object.metadata.generation.unwrap_or_default());
             if self.seen.insert(key) {
                 self.due.push(Due { at: Instant::now() + rule.after, rule: index, object: Some(object) });
+            }
+        }
+    }
+
+    /// What the namespace controller does: empties a namespace that is being deleted of what plinth keeps there, and lets it go.
+    async fn let_namespaces_go(&mut self) {
+        let namespaces = Api::<Namespace>::all(self.client.clone()).list(&ListParams::default()).await;
+        let leaving = |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_some();
+        for mut namespace in namespaces.into_iter().flatten().filter(leaving) {
+            let name = namespace.name_any();
+            let leases = Api::<Lease>::namespaced(self.client.clone(), &name);
+            let maps = Api::<ConfigMap>::namespaced(self.client.clone(), &name);
+            let all = (DeleteParams::default(), ListParams::default());
+            let _again = leases.delete_collection(&all.0, &all.1).await;
+            let _again = maps.delete_collection(&all.0, &all.1).await;
+            namespace.spec = None;
+            let request = http::Request::put(format!("/api/v1/namespaces/{name}/finalize"))
+                .header("content-type", "application/json")
+                .body(serde_json::to_vec(&namespace).unwrap_or_default());
+            if let Ok(request) = request {
+                let _again = self.client.request_text(request).await;
             }
         }
     }

@@ -55,3 +55,14 @@ pub(super) fn render(current: Identity, address: SocketAddr, ca: &Path) -> Strin
     }
     text
 }
+
+/// A kubeconfig file for somebody with a token.
+pub(super) fn of_token(name: &str, token: &str, address: SocketAddr, ca: &Path) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: {name}\n\
+         clusters:\n- name: test\n  cluster: {{server: \"https://{address}\", certificate-authority: \"{}\"}}\n\
+         users:\n- name: {name}\n  user: {{token: {token}}}\n\
+         contexts:\n- name: {name}\n  context: {{cluster: test, user: {name}}}\n",
+        ca.display(),
+    )
+}
