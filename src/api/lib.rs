@@ -13,6 +13,7 @@ pub mod lock;
 pub mod object;
 pub mod permission;
 pub mod platform;
+pub mod rbac;
 pub mod rgd;
 pub mod scenario;
 

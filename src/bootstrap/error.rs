@@ -1,5 +1,6 @@
 //! Why a platform cannot be planned, brought up or removed.
 
+use jiff::Timestamp;
 use plinth_api::{ObjectKey, Permission, lock::LockedRef};
 use plinth_engine::{
     Diagnostic,
@@ -128,6 +129,14 @@ pub enum Error {
     /// The saved plan does not fit the world any more.
     #[error("the plan is stale: {0}")]
     Stale(String),
+    /// Another one has the turn to write.
+    #[error("{holder} writes on this cluster{}", .since.map(|since| format!(" since {since}")).unwrap_or_default())]
+    Locked {
+        /// Who.
+        holder: String,
+        /// Since when, by its clock.
+        since: Option<Timestamp>,
+    },
     /// The plan was declined.
     #[error("the plan was not approved")]
     Declined,
@@ -208,6 +217,7 @@ impl Error {
             | Self::Permissions(_)
             | Self::Stale(_)
             | Self::Declined
+            | Self::Locked { .. }
             | Self::Foreign { .. } => Outcome::Refused,
         }
     }
@@ -226,6 +236,7 @@ impl Error {
             },
             Self::OtherCluster { .. } => "use the kubeconfig and context of that cluster, or another --journal".to_owned(),
             Self::Permissions(_) => "bind a role with these rules to the identity of the kubeconfig".to_owned(),
+            Self::Locked { .. } => "let it end; --break-lock takes the Lease of a run that is dead".to_owned(),
             Self::Stale(_) => "plan again".to_owned(),
             Self::Incomplete { .. } => "plinth bundle push brings an archive to the mirror".to_owned(),
             Self::Foreign { can_be_taken: true, .. } => {

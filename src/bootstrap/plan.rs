@@ -17,9 +17,10 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_api::{GroupVersionKind, ObjectKey, Permission};
+use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey, Permission, rbac::Rights};
 use plinth_engine::{
     graph,
+    ports::ReadError,
     schema::{self, SchemaSource},
 };
 use plinth_run::{Deferred, Plan};
@@ -29,10 +30,12 @@ use crate::{
     digest,
     distribution::Distribution,
     error::Error,
+    install,
     ports::Ports,
+    rights,
     settings::Settings,
     values,
-    wanted::{self, Wanted},
+    wanted::{self, Step, Wanted},
 };
 
 pub use compile::Built;
@@ -80,17 +83,29 @@ pub struct Draft {
     pub deferred: Vec<Deferred>,
     /// What our identity must be allowed to do.
     pub permissions: BTreeSet<Permission>,
+    /// What the loop must be allowed to do where it runs in the cluster.
+    pub rights: Rights,
     /// What people should know.
     pub remarks: Vec<Remark>,
     /// Digest over lock, values and settings.
     pub inputs: String,
 }
 
+impl Draft {
+    /// Puts what installs the controller in its place: after what it needs, before what it looks after.
+    fn install(&mut self, wanted: Vec<Wanted>, served: &dyn SchemaSource) {
+        self.permissions.extend(permissions::to_write(&wanted, served));
+        let at = self.wanted.iter().position(|wanted| wanted.step > Step::Controller).unwrap_or(self.wanted.len());
+        self.wanted.splice(at..at, wanted);
+    }
+}
+
 /// The kinds whose schemas drafting a plan looks up.
 pub fn kinds(distribution: &Distribution, settings: &Settings) -> Vec<GroupVersionKind> {
     let mentioned = distribution.rgds.iter().flat_map(|rgd| graph::kinds(&rgd.definition.spec));
     let written = settings.definitions.iter().flat_map(|crd| schema::crd::kinds(crd).unwrap_or_default()).map(|kind| kind.gvk);
-    let known = [wanted::crd_kind(), wanted::namespace_kind()];
+    let installed = settings.controller.iter().flat_map(|_| install::kinds());
+    let known = installed.chain([wanted::crd_kind(), wanted::namespace_kind()]);
     mentioned.chain(written).chain(known).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
@@ -116,6 +131,7 @@ pub fn draft(
     Ok(Draft {
         deferred: expand::deferred(&built, &places),
         permissions: permissions::needed(&wanted, &places, &built, &source),
+        rights: rights::of(&built, &places, &source),
         inputs: inputs(content, settings, &wanted),
         wanted,
         built,
@@ -143,7 +159,9 @@ pub fn manifests(
 /// Where the distribution has no definition; `distribution::choose` makes none of those.
 pub async fn make(content: &Content, distribution: &Distribution, settings: &Settings, ports: &Ports) -> Result<Planned, Error> {
     let served = ports.schemas.ensure(&kinds(distribution, settings)).await?;
-    let draft = draft(content, distribution, settings, served)?;
+    let mut draft = draft(content, distribution, settings, Arc::clone(&served))?;
+    let rights = writable(&draft, ports).await?;
+    draft.install(wanted::controller(settings, &rights, &content.lock)?, served.as_ref());
     place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
     place::same_distribution(&draft.wanted, settings, ports.reader.as_ref()).await?;
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
@@ -159,6 +177,7 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
         stages: stages::lay_out(&draft, &found),
         deferred: draft.deferred,
         unverified: settings.unverified.clone(),
+        rights: Some(rights),
     };
     let instance = draft.wanted.last().expect("the instance is always wanted").key.clone();
     let (wanted, built, permissions, mut remarks) = (draft.wanted, draft.built, draft.permissions, draft.remarks);
@@ -166,9 +185,33 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     Ok(Planned { plan, wanted, instance, built, permissions, remarks })
 }
 
+/// The rights, each where it can be written: in namespaces that are there, or that the run makes.
+async fn writable(draft: &Draft, ports: &Ports) -> Result<Rights, Error> {
+    let kind = wanted::namespace_kind();
+    let made = |name: &str| name == rights::NAMESPACE || draft.wanted.iter().any(|w| w.key.gvk == kind && w.key.name == name);
+    let mut there = BTreeSet::new();
+    for name in draft.rights.namespaces.keys() {
+        let key = ObjectKey { cluster: ClusterKey::host(), gvk: kind.clone(), namespace: None, name: name.clone() };
+        let is_there = match ports.reader.get(&key).await {
+            Ok(found) => found.is_some(),
+            // Who may not look at a namespace may still write into it.
+            Err(ReadError::Forbidden { .. }) => true,
+            Err(error) => return Err(error.into()),
+        };
+        if is_there || made(name) {
+            there.insert(name.clone());
+        }
+    }
+    Ok(rights::within(draft.rights.clone(), &there))
+}
+
 /// Everything that a plan depends on besides the cluster.
 fn inputs(content: &Content, settings: &Settings, wanted: &[Wanted]) -> String {
     let digests: Vec<&str> = wanted.iter().map(|wanted| wanted.digest.as_str()).collect();
     let lock = serde_json::to_value(&content.lock).expect("a lock is made of strings, numbers and lists");
-    digest::of(&serde_json::json!({"lock": lock, "wanted": digests, "takeOver": settings.take_over}))
+    let mut inputs = serde_json::json!({"lock": lock, "wanted": digests, "takeOver": settings.take_over});
+    if let Some(controller) = &settings.controller {
+        inputs["controller"] = serde_json::json!([controller.image, controller.arguments]);
+    }
+    digest::of(&inputs)
 }

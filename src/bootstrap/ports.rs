@@ -9,6 +9,8 @@ use plinth_engine::{
 };
 use plinth_run::{ClusterIdentity, Log, Observer, Plan};
 
+use crate::error::Error;
+
 /// Who the cluster is and what we may do there.
 pub trait Access: Send + Sync {
     /// UID of kube-system, or of the LogicalCluster.
@@ -41,8 +43,43 @@ pub trait Loop: Send + Sync {
         Box::pin(async {})
     }
 
+    /// Says that the run has written what it writes itself: where the loop is to go on in the cluster, it goes there as soon as it can.
+    fn hand_over(&self) -> Answer<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Stops it where it runs in this process; waits for what is in flight.
     fn stop(&self) -> Answer<'_, ()>;
+}
+
+/// The one turn to write on a cluster (contracts 21).
+pub trait Lead: Send + Sync {
+    /// Takes it, before the first write: waits for a dead holder's time to pass, and refuses where another one lives.
+    fn take(&self) -> Answer<'_, Result<(), Error>>;
+
+    /// Resolves once it is lost, with a sentence for people; what was to be written is dropped from then on.
+    fn lost(&self) -> Answer<'_, String>;
+
+    /// Gives it back, where it is ours.
+    fn release(&self) -> Answer<'_, ()>;
+}
+
+/// Nobody else writes: rehearsals, and tests.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone;
+
+impl Lead for Alone {
+    fn take(&self) -> Answer<'_, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn lost(&self) -> Answer<'_, String> {
+        Box::pin(std::future::pending())
+    }
+
+    fn release(&self) -> Answer<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// Says yes or no to a plan.
@@ -83,6 +120,8 @@ pub struct Ports {
     pub schemas: Arc<dyn Schemas>,
     /// The loop.
     pub control: Arc<dyn Loop>,
+    /// The turn to write.
+    pub lead: Arc<dyn Lead>,
     /// Events, with the clock that dates them.
     pub log: Arc<Log>,
 }

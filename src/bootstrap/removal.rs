@@ -54,8 +54,12 @@ async fn taken_down(settings: &Settings, ports: &Ports, approver: &dyn Approver,
         Approval::Granted(by) => ports.log.record(EventKind::Approved { by }),
     }
     let writer = Writer { ports, settings, deadline };
+    if survey.all().next().is_some() {
+        ports.lead.take().await?;
+    }
     let result = carry::out(&survey, &plan, &writer).await;
     ports.control.stop().await;
+    ports.lead.release().await;
     let kept = result?;
     carry::prove(&survey, &kept, &writer).await
 }
@@ -63,9 +67,11 @@ async fn taken_down(settings: &Settings, ports: &Ports, approver: &dyn Approver,
 /// What will be deleted, in which order.
 pub fn plan(survey: &Survey, settings: &Settings) -> Plan {
     let steps = [
+        ("controller", &survey.controller, "it is gone, and this run does its work"),
         ("instances", &survey.instances, "they are gone, and everything below them"),
         ("definitions", &survey.definitions, "they are gone"),
         ("generated kinds", &survey.generated, "they are not served any more"),
+        ("rights of the controller", &survey.rights, "they are gone"),
         ("foundation", &survey.foundation, "they are gone"),
     ];
     let stages = steps.into_iter().filter(|(_, found, _)| !found.is_empty()).zip(1..).map(|((title, found, until), id)| Stage {

@@ -104,9 +104,15 @@ async fn brought_up(request: &Request<'_>, ports: &Ports, approver: &dyn Approve
         Approval::Granted(by) => ports.log.record(EventKind::Approved { by }),
     }
     let writer = Writer { ports, settings: request.settings, deadline };
-    let result = steps::carry_out(&planned, &writer).await;
+    ports.lead.take().await?;
+    let result = tokio::select! {
+        biased;
+        why = ports.lead.lost() => Err(Error::Failed(why)),
+        result = steps::carry_out(&planned, &writer) => result,
+    };
     // In flight or failed, what the loop has begun it ends; nothing is deleted.
     ports.control.stop().await;
+    ports.lead.release().await;
     result
 }
 

@@ -6,6 +6,8 @@ use plinth_api::{Object, platform::PlatformSpec};
 use plinth_engine::yaml::Locations;
 use serde_json::{Map, Value};
 
+use crate::install::Controller;
+
 /// Everything about a bring-up that is neither in the channel nor on the cluster.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -25,6 +27,8 @@ pub struct Settings {
     pub definitions: Vec<Object>,
     /// The loop will run in the cluster: what only this machine can read cannot be handed over to it.
     pub hands_over: bool,
+    /// The controller that is installed in the cluster, where one is.
+    pub controller: Option<Controller>,
     /// Takes objects of other tools over.
     pub take_over: bool,
     /// Checks of the channel that were switched off. Said in the plan, in the run, and on the cluster for as long as it stays so.
@@ -59,6 +63,7 @@ impl Default for Settings {
             repository: None,
             definitions: plinth_api::crds::platform(),
             hands_over: false,
+            controller: None,
             take_over: false,
             unverified: Vec::new(),
             timeout: Duration::from_mins(10),

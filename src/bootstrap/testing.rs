@@ -14,7 +14,7 @@ use crate::{
     content::{Content, RgdText},
     distribution::{self, Distribution},
     memory::{FakeCluster, FakeLoop, TokioClock},
-    ports::{Always, Approver, Loop, Ports},
+    ports::{Alone, Always, Approver, Loop, Ports},
     removal,
     runner::{self, Request},
     settings::Settings,
@@ -240,7 +240,15 @@ impl Bench {
         }
         let control: Arc<dyn Loop> = Arc::new(control);
         let (applier, reader) = (self.cluster.clone(), self.cluster.clone());
-        Ports { applier, reader, access: self.cluster.clone(), schemas: self.cluster.clone(), control, log }
+        Ports {
+            applier,
+            reader,
+            access: self.cluster.clone(),
+            schemas: self.cluster.clone(),
+            control,
+            lead: Arc::new(Alone),
+            log,
+        }
     }
 
     pub(crate) fn distribution(&self) -> Distribution {

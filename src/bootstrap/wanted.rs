@@ -1,11 +1,11 @@
 //! The objects that the run itself writes; everything below them is the loop's.
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery, lock::ReleaseLock, rbac::Rights};
 use plinth_engine::naming;
 use plinth_releasechannel::localization::Applied;
 use serde_json::{Value, json};
 
-use crate::{digest, distribution::Distribution, error::Error, settings::Settings, values};
+use crate::{digest, distribution::Distribution, error::Error, install, rights, settings::Settings, values};
 
 /// One object that the run writes.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Wanted {
 pub enum Step {
     /// CRDs of definitions and delivery, and the namespace.
     Foundation,
+    /// The controller in the cluster.
+    Controller,
     /// The Repository and the definitions.
     Definitions,
     /// The top-level instance.
@@ -36,8 +38,11 @@ pub fn assemble(distribution: &Distribution, settings: &Settings) -> Result<Vec<
     let instance = instance(distribution, settings);
     let namespace = namespace(distribution, settings);
     let mut wanted: Vec<Wanted> = settings.definitions.iter().map(|crd| made(crd.clone(), Step::Foundation, settings)).collect();
-    if namespace != "default" {
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    // The Lease's namespace is there before anything else, and still belongs to what the run brings.
+    let mut namespaces = vec![rights::NAMESPACE, namespace.as_str()];
+    namespaces.dedup();
+    for name in namespaces.into_iter().filter(|name| *name != "default") {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         wanted.push(made(object_of(object), Step::Foundation, settings));
     }
     if let Some(repository) = repository(&instance, &namespace, settings)? {
@@ -48,6 +53,18 @@ pub fn assemble(distribution: &Distribution, settings: &Settings) -> Result<Vec<
     }
     wanted.push(made(instance, Step::Instance, settings));
     Ok(wanted)
+}
+
+/// What installs the controller, where one is to be installed.
+pub(crate) fn controller(settings: &Settings, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Wanted>, Error> {
+    let Some(controller) = &settings.controller else { return Ok(Vec::new()) };
+    let objects = install::objects(controller, &settings.platform, rights, lock)?;
+    let part = |mut object: Object| {
+        let labels = object.metadata_mut().entry("labels").or_insert_with(|| json!({}));
+        labels[naming::keys::PART] = naming::keys::PART_CONTROLLER.into();
+        made(object, Step::Controller, settings)
+    };
+    Ok(objects.into_iter().map(part).collect())
 }
 
 /// The top-level instance with values and namespace.

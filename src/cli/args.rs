@@ -82,6 +82,8 @@ pub enum Verb {
     Replay(Replay),
     /// Remove a platform in order
     Down(Down),
+    /// Keep a platform: the loop, in the cluster
+    Controller(Controller),
     /// Look at a release channel
     Channel {
         /// Which question.
@@ -223,12 +225,38 @@ pub struct Up {
     /// How long to wait for Ready, 0s for as long as it takes
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub timeout: Duration,
+    /// Who keeps the platform.
+    #[command(flatten)]
+    pub controller: ControllerArgs,
+    /// Take the Lease of a run that is dead
+    #[arg(long)]
+    pub break_lock: bool,
     /// Where the run is recorded (default: under the user's state folder, one file a platform)
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// How the run is told
     #[arg(short, long, value_enum, default_value_t = RunOutput::Lines)]
     pub output: RunOutput,
+}
+
+/// Whether a controller is installed in the cluster.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ControllerArgs {
+    /// Who keeps the platform: a controller in the cluster, or nobody (default: a controller where there is an image of it)
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub controller: Option<ControllerMode>,
+    /// Image of the controller by digest (default: the component plinth.dev/plinth of the channel)
+    #[arg(long, value_name = "REF@DIGEST")]
+    pub controller_image: Option<String>,
+}
+
+/// Who keeps a platform once it is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ControllerMode {
+    /// A controller in the cluster.
+    Auto,
+    /// Nobody: the loop runs in this process only.
+    None,
 }
 
 /// How a run is told.
@@ -262,6 +290,9 @@ pub struct Plan {
     /// What of it.
     #[command(flatten)]
     pub selection: SelectionArgs,
+    /// Who keeps the platform.
+    #[command(flatten)]
+    pub controller: ControllerArgs,
     /// For people or machines
     #[arg(short, long, value_enum, default_value_t = Output::Human)]
     pub output: Output,
@@ -385,12 +416,41 @@ pub struct Down {
     /// Remove without a question
     #[arg(long)]
     pub apply: bool,
+    /// Take the Lease of a run that is dead
+    #[arg(long)]
+    pub break_lock: bool,
     /// How long to wait, 0s for as long as it takes
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub timeout: Duration,
     /// How the run is told
     #[arg(short, long, value_enum, default_value_t = RunOutput::Lines)]
     pub output: RunOutput,
+}
+
+/// Arguments of `controller`.
+#[derive(Clone, Debug, Args)]
+pub struct Controller {
+    /// Name of the platform
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub platform: String,
+    /// Where /healthz and /readyz are served, 0 for nowhere
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
+    pub health_probe_bind_address: String,
+    /// Where /metrics is served, 0 for nowhere
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    pub metrics_bind_address: String,
+    /// Wait for the Lease that every writer holds; it cannot be switched off
+    #[arg(long, default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub leader_elect: bool,
+    /// Namespace of the Lease; it is where every writer looks for it
+    #[arg(long, value_name = "NAMESPACE", default_value = plinth_bootstrap::rights::NAMESPACE)]
+    pub leader_election_namespace: String,
+    /// Tell an instance's conditions as Kubernetes events too
+    #[arg(long)]
+    pub instance_condition_events: bool,
+    /// How repositories are reached.
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// Questions about ResourceGraphDefinitions.

@@ -9,6 +9,7 @@ mod config;
 pub mod exit;
 mod files;
 mod follow;
+mod in_cluster;
 mod journal;
 mod load;
 mod out;
@@ -25,10 +26,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, error::ErrorKind};
 use plinth_run::Outcome;
-use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
-    args::{Cli, Global},
+    args::Cli,
     exit::{Failure, code},
     out::Out,
     present::Answer,
@@ -46,7 +47,7 @@ pub fn main() -> ExitCode {
         Err(error) => return code(usage(&error)),
     };
     let out = Out { quiet: cli.global.quiet };
-    start_logging(&cli.global);
+    start_logging(&cli);
     let answer = Answer::of(&cli.verb);
     match runtime().and_then(|runtime| runtime.block_on(verbs::run(cli, out))) {
         Ok(Outcome::Done) if out::lost_data() => code(Outcome::Failed),
@@ -77,15 +78,17 @@ fn tell(failure: &Failure, out: Out) -> Outcome {
     failure.outcome
 }
 
-/// Logs go to standard error, off unless asked for: events are what a run says.
-fn start_logging(global: &Global) {
-    let level = match global.verbose {
-        0 => "off",
-        1 => "plinth=info,warn",
+/// Logs go to standard error, off unless asked for: events are what a run says. What runs in a cluster has nothing else to say it with.
+fn start_logging(cli: &Cli) {
+    let in_the_cluster = matches!(cli.verb, args::Verb::Controller(_));
+    let level = match cli.global.verbose {
+        0 if !in_the_cluster => "off",
+        0 | 1 => "plinth=info,warn",
         _ => "plinth=debug,info",
     };
     let filter = EnvFilter::try_from_env("PLINTH_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let layer = if in_the_cluster { layer.json().flatten_event(true).boxed() } else { layer.boxed() };
     tracing_subscriber::registry().with(filter).with(layer).init();
 }
 

@@ -17,6 +17,7 @@ pub mod delivery;
 pub mod figures;
 pub mod graphs;
 pub mod instance;
+pub mod journal;
 pub mod live;
 pub mod rgd;
 mod start;

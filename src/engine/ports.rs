@@ -2,7 +2,7 @@
 //!
 //! Layered behaviour (labels, owner, dry run, recording, retry) is a decorator that wraps an [`Applier`], never a flag.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use plinth_api::{GroupVersionKind, Object, ObjectKey};
@@ -42,6 +42,17 @@ pub trait Applier: Send + Sync {
 
     /// Asks for deletion; an object that is already gone is no error.
     fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>>;
+}
+
+/// An applier that is shared.
+impl<T: Applier + ?Sized> Applier for Arc<T> {
+    fn apply<'a>(&'a self, request: &'a Apply) -> Answer<'a, Result<Object, WriteError>> {
+        (**self).apply(request)
+    }
+
+    fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
+        (**self).delete(request)
+    }
 }
 
 /// Reads objects.

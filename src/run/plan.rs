@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plinth_api::{GroupVersionKind, lock::LockedRef};
+use plinth_api::{GroupVersionKind, lock::LockedRef, rbac::Rights};
 use serde::{Deserialize, Serialize};
 
 use crate::subject::{ClusterIdentity, StageId, Subject};
@@ -34,6 +34,9 @@ pub struct Plan {
     /// Checks that were switched off, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unverified: Vec<String>,
+    /// What the loop may do where it runs in the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<Rights>,
 }
 
 /// Changes that do not depend on each other, and what ends the stage.

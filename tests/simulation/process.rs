@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use plinth_api::ClusterKey;
-use plinth_bootstrap::{Ports, Request, ports::Always, removal, runner};
+use plinth_bootstrap::{Alone, Ports, Request, ports::Always, removal, runner};
 use plinth_cli::wire::{Host, InProcess, unfinished};
 use plinth_cluster::{
     Cluster,
@@ -161,6 +161,7 @@ impl Process<'_> {
             access: Arc::new(host.clone()),
             schemas: Arc::new(host),
             control: Arc::new(control),
+            lead: Arc::new(Alone),
             log: Arc::clone(&self.log),
         }
     }

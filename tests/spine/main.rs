@@ -13,6 +13,7 @@ mod distribution;
 mod egress;
 mod embedded;
 mod idle;
+mod in_cluster;
 mod kill;
 mod looks;
 mod mirror;

@@ -56,7 +56,7 @@ impl Run {
         fs::read_to_string(self.folder.path().join("out")).unwrap_or_default()
     }
 
-    fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(self.folder.path().join("err")).unwrap_or_default()
     }
 

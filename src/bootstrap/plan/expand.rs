@@ -32,7 +32,7 @@ pub struct Place {
 
 impl Place {
     /// Whether it is a delivery object of this kind.
-    pub(super) fn is_delivery(&self, kind: &str) -> bool {
+    pub(crate) fn is_delivery(&self, kind: &str) -> bool {
         self.subject.key.gvk.group == delivery::GROUP && self.subject.key.gvk.kind == kind
     }
 

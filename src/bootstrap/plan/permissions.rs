@@ -6,7 +6,7 @@ use plinth_api::{GroupVersionKind, Permission};
 use plinth_engine::schema::{Lookup, SchemaSource};
 
 use super::{compile::Built, expand::Place};
-use crate::wanted::Wanted;
+use crate::{rights, wanted::Wanted};
 
 /// What the run's own writes need.
 const WRITE: [&str; 3] = ["get", "create", "patch"];
@@ -15,9 +15,24 @@ const KEEP: [&str; 4] = ["get", "create", "patch", "delete"];
 /// What watching needs, over all namespaces.
 const WATCH: [&str; 2] = ["list", "watch"];
 
+/// What writing these objects needs.
+pub(super) fn to_write(wanted: &[Wanted], source: &dyn SchemaSource) -> BTreeSet<Permission> {
+    let mut needed = Needed { source, permissions: BTreeSet::new() };
+    for wanted in wanted {
+        needed.add(&wanted.key.gvk, wanted.key.namespace.as_deref(), &WRITE, "");
+    }
+    needed.permissions
+}
+
 /// All permissions. A kind that is not served yet has no plural name, so its permissions are asked for when it comes.
 pub(super) fn needed(wanted: &[Wanted], places: &[Place], built: &[Built], source: &dyn SchemaSource) -> BTreeSet<Permission> {
     let mut needed = Needed { source, permissions: BTreeSet::new() };
+    // Who writes holds the Lease.
+    for verb in ["get", "create", "update"] {
+        let namespace = Some(rights::NAMESPACE.to_owned());
+        let (group, resource) = ("coordination.k8s.io".to_owned(), "leases".to_owned());
+        needed.permissions.insert(Permission { group, resource, verb: verb.to_owned(), namespace });
+    }
     for wanted in wanted {
         needed.add(&wanted.key.gvk, wanted.key.namespace.as_deref(), &WRITE, "");
     }

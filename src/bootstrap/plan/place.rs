@@ -48,7 +48,10 @@ pub(super) async fn same_distribution(wanted: &[Wanted], settings: &Settings, re
 /// Refuses a second place for a platform that lives somewhere already, or was begun there: what is there would stay behind.
 pub(super) async fn only_one(wanted: &[Wanted], settings: &Settings, reader: &dyn Reader) -> Result<(), Error> {
     let selector = format!("{}={}", keys::PLATFORM, naming::label_value(&settings.platform));
-    let places = wanted.iter().rev().filter(|wanted| wanted.step == Step::Instance || wanted.key.namespace.is_some());
+    // The controller is in a namespace of its own, whose kinds the platform's children have too.
+    let is_placed =
+        |wanted: &&Wanted| wanted.step == Step::Instance || wanted.key.namespace.is_some() && wanted.step != Step::Controller;
+    let places = wanted.iter().rev().filter(is_placed);
     for wanted in places {
         let there = removal::list(reader, &wanted.key.gvk, &selector).await?;
         let is_elsewhere = |key: &plinth_api::ObjectKey| {

@@ -13,7 +13,7 @@ const NAMED: usize = 4;
 
 /// Lays all changes out in stages; none is empty.
 pub(super) fn lay_out(draft: &Draft, found: &Found) -> Vec<Stage> {
-    let own = [Step::Foundation, Step::Definitions, Step::Instance].map(|step| own_stage(step, draft, found));
+    let own = [Step::Foundation, Step::Controller, Step::Definitions, Step::Instance].map(|step| own_stage(step, draft, found));
     let (waiting, free): (Vec<&Place>, Vec<&Place>) = draft.places.iter().partition(|place| !place.waits_for.is_empty());
     let levels = by_level(&free).into_values().map(|places| {
         let changes: Vec<Change> = places.iter().map(|place| free_change(place, found)).collect();
@@ -33,6 +33,7 @@ fn own_stage(step: Step, draft: &Draft, found: &Found) -> (String, Vec<Change>, 
     let changes = draft.wanted.iter().filter(|wanted| wanted.step == step).map(|wanted| own_change(wanted, found)).collect();
     let (title, until) = match step {
         Step::Foundation => ("foundation", "the kinds of definitions and delivery are served"),
+        Step::Controller => ("controller", "it is written; it goes on with the platform as soon as a pod of it is ready"),
         Step::Definitions => ("definitions", "the kinds that they define are served"),
         Step::Instance => ("instance", "it is ready, and with it every stage below"),
     };

@@ -33,7 +33,7 @@ async fn stages_follow_from_the_graphs_and_what_waits_comes_last() {
                 "foundation: {crds}resourcegraphdefinitions.kro.run, {crds}graphrevisions.internal.kro.run, \
                  {crds}repositories.delivery.ocm.software, \
                  {crds}components.delivery.ocm.software, {crds}resources.delivery.ocm.software, \
-                 {crds}deployers.delivery.ocm.software, {crds}discoveries.delivery.ocm.software"
+                 {crds}deployers.delivery.ocm.software, {crds}discoveries.delivery.ocm.software, create Namespace/plinth-system"
             ),
             "definitions: create Repository/repo, create ResourceGraphDefinition/worker, create ResourceGraphDefinition/late, \
              create ResourceGraphDefinition/platform"

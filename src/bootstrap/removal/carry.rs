@@ -22,6 +22,7 @@ pub(super) type Kept = BTreeMap<ObjectKey, String>;
 /// Deletes stage by stage. The loop runs while there is anything that it has to take its finalizer off.
 pub(super) async fn out(survey: &Survey, plan: &Plan, writer: &Writer<'_>) -> Result<Kept, Error> {
     let mut kept = Kept::new();
+    stage(plan, &survey.controller, writer, &mut kept, Guard::None).await?;
     if !survey.instances.is_empty() || !survey.definitions.is_empty() {
         // Nobody follows the observer here: what is gone is found by looking.
         let _observer = writer.ports.control.start().await.map_err(Error::Loop)?;
@@ -31,6 +32,7 @@ pub(super) async fn out(survey: &Survey, plan: &Plan, writer: &Writer<'_>) -> Re
     stage(plan, &survey.definitions, writer, &mut kept, Guard::Defined).await?;
     writer.ports.control.stop().await;
     stage(plan, &survey.generated, writer, &mut kept, Guard::Stored).await?;
+    stage(plan, &survey.rights, writer, &mut kept, Guard::None).await?;
     stage(plan, &survey.foundation, writer, &mut kept, Guard::Stored).await?;
     Ok(kept)
 }

@@ -9,19 +9,23 @@ use plinth_engine::{
 };
 use serde_json::Value;
 
-use crate::{error::Error, wanted};
+use crate::{error::Error, install, rights, wanted};
 
 /// What belongs to a platform, in the order in which it goes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Survey {
     /// The label selector that marks it.
     pub selector: String,
+    /// What runs the controller in the cluster: it goes first, and the run does its work.
+    pub controller: Vec<Found>,
     /// Instances that the run wrote; what is below them the loop removes.
     pub instances: Vec<Found>,
     /// Definitions, those that use others first, and Repositories.
     pub definitions: Vec<Found>,
     /// CRDs that the definitions brought.
     pub generated: Vec<Found>,
+    /// Account, roles, lock and journal of the controller.
+    pub rights: Vec<Found>,
     /// CRDs and namespaces that the run wrote.
     pub foundation: Vec<Found>,
     /// Kinds that the definitions define.
@@ -42,12 +46,13 @@ pub struct Found {
 impl Survey {
     /// Everything, in order.
     pub fn all(&self) -> impl Iterator<Item = &Found> {
-        [&self.instances, &self.definitions, &self.generated, &self.foundation].into_iter().flatten()
+        let all = [&self.controller, &self.instances, &self.definitions, &self.generated, &self.rights, &self.foundation];
+        all.into_iter().flatten()
     }
 
     /// Every kind that a labelled object may have.
     pub fn searched(&self) -> BTreeSet<GroupVersionKind> {
-        self.kinds.iter().cloned().chain(own_kinds()).collect()
+        self.kinds.iter().cloned().chain(own_kinds()).chain(install::kinds()).collect()
     }
 }
 
@@ -78,6 +83,14 @@ pub(super) async fn look(platform: &str, reader: &dyn Reader) -> Result<Survey, 
             "Namespace" => survey.foundation.extend(noted(found, "with everything that is left in it")),
             _ => survey.definitions.extend(found),
         }
+    }
+    // The Lease is in there, and whoever removes holds it until the end.
+    survey.foundation.sort_by_key(|found| found.key.gvk == wanted::namespace_kind() && found.key.name == rights::NAMESPACE);
+    let installed = format!("{selector},{}={}", keys::PART, keys::PART_CONTROLLER);
+    for gvk in install::kinds() {
+        let found = list(reader, &gvk, &installed).await?;
+        let runs = gvk == install::deployment_kind();
+        if runs { &mut survey.controller } else { &mut survey.rights }.extend(found);
     }
     survey.definitions = users_first(survey.definitions);
     survey.kinds = survey.definitions.iter().filter_map(|found| defines(&found.object)).collect();

@@ -27,7 +27,7 @@ async fn down_takes_instances_before_definitions_and_leaves_nothing() {
     let bench = up().await;
     let late = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "things.late.example");
     assert_eq!(bench.down().await, Outcome::Done, "{}", bench.message());
-    assert_eq!(order(&bench), ["Platform", "ResourceGraphDefinition", "Repository", "CustomResourceDefinition"]);
+    assert_eq!(order(&bench), ["Platform", "ResourceGraphDefinition", "Repository", "CustomResourceDefinition", "Namespace"]);
     // What the operator brought is the operator's.
     assert_eq!(bench.cluster.objects().keys().collect::<Vec<_>>(), [&late]);
     let rgds: Vec<String> = bench

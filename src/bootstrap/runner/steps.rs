@@ -22,8 +22,10 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) async fn carry_out(planned: &Planned, writer: &Writer<'_>) -> Result<(), Error> {
     step(planned, writer, Step::Foundation).await?;
     let observer = writer.ports.control.start().await.map_err(Error::Loop)?;
+    step(planned, writer, Step::Controller).await?;
     step(planned, writer, Step::Definitions).await?;
     step(planned, writer, Step::Instance).await?;
+    writer.ports.control.hand_over().await;
     ready(planned, writer, observer).await
 }
 
@@ -46,6 +48,8 @@ async fn step(planned: &Planned, writer: &Writer<'_>, step: Step) -> Result<(), 
                 established(&crd_of(&built.graph), writer, Some(&built.key)).await?;
             }
         }
+        // Its pods start while the run goes on.
+        Step::Controller => {}
         // The instance is ready when everything below it is: the stage stays open until then.
         Step::Instance => return Ok(()),
     }

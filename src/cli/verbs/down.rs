@@ -11,7 +11,7 @@ use crate::{
     exit::Failure,
     out::Out,
     present::Teller,
-    wire::{self, Session, before_the_run, connect, interrupted, listen},
+    wire::{self, Session, Turn, before_the_run, connect, interrupted, listen},
 };
 
 /// Runs `plinth down`.
@@ -25,7 +25,8 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let settings = Settings { timeout: args.timeout, ..Settings::default() };
     let journal = wire::journal(None, &settings.platform, &server)?;
     let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
-    let delivery = wire::Delivery { removing: true, ..wire::Delivery::default() };
+    let turn = Turn::Lease { break_lock: args.break_lock, platform: None };
+    let delivery = wire::Delivery { removing: true, turn, ..wire::Delivery::default() };
     let session = Session::open(host, journal, vec![teller], &settings.platform, delivery, signals)?;
     let approver = Always("--apply".to_owned());
     let run = removal::down(&settings, session.resumed.clone(), &session.ports, &approver);

@@ -4,9 +4,11 @@ mod attach;
 mod bundle;
 mod channel;
 mod config;
+mod controller;
 mod dash;
 mod demo;
 mod down;
+mod install;
 mod name;
 mod pages;
 mod plan;
@@ -40,6 +42,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Attach(args) => attach::run(global, &args, out).await,
         Verb::Replay(args) => replay::run(global, &args, out).await,
         Verb::Down(args) => down::run(global, &args, out).await,
+        Verb::Controller(args) => controller::run(global, &args).await,
         Verb::Channel { verb } => channel::run(verb, out).await,
         Verb::Bundle { verb } => bundle::run(verb, out).await,
         Verb::Rgd { verb } => rgd::run(global, &verb, out).await,

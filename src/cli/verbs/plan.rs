@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plinth_api::rbac::{PolicyRule, Rights};
 use plinth_bootstrap::runner;
 use plinth_run::{
     Action, Change, Event, EventKind, Outcome, Plan as Planned, Sink,
@@ -10,7 +11,7 @@ use plinth_run::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::up;
+use super::{install, up};
 use crate::{
     args::{Global, Output, Plan},
     exit::Failure,
@@ -27,6 +28,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
+    install::choose(&args.controller, &args.source, &mut loaded, out)?;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
     let delivery = loaded.delivery(&args.source);
     let journal = Arc::new(VecJournal::default());
@@ -78,11 +80,25 @@ pub(crate) fn told(plan: &Planned) -> Vec<String> {
         let from = deferred.expected_from.as_ref().map(|from| format!("; expected from {from}")).unwrap_or_default();
         lines.push(format!("deferred  {} node {} waits for {}{from}", deferred.subject, deferred.node, kinds.join(", ")));
     }
+    lines.extend(plan.rights.iter().flat_map(rights));
     let counts: Vec<String> = [Action::Create, Action::Configure, Action::Unchanged, Action::Delete, Action::Defer]
         .into_iter()
         .map(|action| format!("{} {}", plan.count(action), action.verb()))
         .collect();
     lines.push(counts.join(", "));
+    lines
+}
+
+/// What the controller may do where it runs in the cluster: the rules of its roles, what they lift it to, and what they leave out.
+fn rights(rights: &Rights) -> Vec<String> {
+    let mut lines = vec!["rights of the controller, where it runs in the cluster".to_owned()];
+    let mut rules = |place: &str, rules: &[PolicyRule]| lines.extend(rules.iter().map(|rule| format!("  {place}: {rule}")));
+    rules("everywhere", &rights.cluster);
+    for (namespace, own) in &rights.namespaces {
+        rules(&format!("in namespace {namespace}"), own);
+    }
+    lines.extend(rights.lifts.iter().map(|lift| format!("  lift: {lift}")));
+    lines.extend(rights.open.iter().map(|open| format!("  not included: {open}")));
     lines
 }
 

@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::install;
 use crate::{
     args::{Global, RunOutput, SelectionArgs, SourceArgs, Up},
     config::Config,
@@ -31,7 +32,7 @@ use crate::{
     out::Out,
     present::Teller,
     saved, screen,
-    wire::{self, Ask, AskInText, Fetcher, Host, Session, before_the_run, connect, interrupted, listen},
+    wire::{self, Ask, AskInText, Fetcher, Host, Session, Turn, before_the_run, connect, interrupted, listen},
 };
 
 /// A channel, what was chosen of it, and what the operator wants.
@@ -63,7 +64,8 @@ impl Loaded {
     pub(crate) fn delivery(&self, source: &SourceArgs) -> wire::Delivery {
         let mut repositories = load::options(source);
         repositories.ca_pem.extend(self.authority.clone());
-        wire::Delivery { repositories, images: self.content.images.clone(), removing: false }
+        let hands_over = self.settings.controller.is_some();
+        wire::Delivery { repositories, images: self.content.images.clone(), removing: false, hands_over, turn: Turn::Alone }
     }
 }
 
@@ -141,8 +143,10 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
     loaded.saved = saved;
+    install::choose(&args.controller, &source, &mut loaded, out)?;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
-    let (platform, delivery) = (&loaded.settings.platform, loaded.delivery(&source));
+    let platform = &loaded.settings.platform;
+    let delivery = wire::Delivery { turn: turn(args, platform), ..loaded.delivery(&source) };
     if args.apply || in_text {
         config.tell(out);
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
@@ -162,6 +166,10 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
 fn source(args: &Up, saved: Option<&Plan>) -> SourceArgs {
     let of_plan = saved.filter(|_| args.source.source.is_empty()).map(|plan| plan.source.clone());
     SourceArgs { source: of_plan.unwrap_or_else(|| args.source.source.clone()), access: args.source.access.clone() }
+}
+
+fn turn(args: &Up, platform: &str) -> Turn {
+    Turn::Lease { break_lock: args.break_lock, platform: Some(platform.to_owned()) }
 }
 
 /// The terminal's side of a run: what it is told, what it asks with, and what it shows.

@@ -23,12 +23,31 @@ pub(crate) struct Delivery {
     pub(crate) images: Arc<dyn Images>,
     /// It carries a removal out and does nothing else.
     pub(crate) removing: bool,
+    /// It goes on in the cluster once the controller is there.
+    pub(crate) hands_over: bool,
+    /// How it comes to its turn to write.
+    pub(crate) turn: Turn,
+}
+
+/// How a run comes to its turn to write.
+#[derive(Clone, Debug)]
+pub(crate) enum Turn {
+    /// By the cluster's Lease.
+    Lease {
+        /// Takes it from whoever holds it.
+        break_lock: bool,
+        /// Whose its namespace is where this run makes it.
+        platform: Option<String>,
+    },
+    /// It writes nothing, or where nobody else does.
+    Alone,
 }
 
 /// Without a channel at hand: everything is where it says.
 impl Default for Delivery {
     fn default() -> Self {
-        Self { repositories: plinth_releasechannel::Options::default(), images: Arc::new(NotMirrored), removing: false }
+        let repositories = plinth_releasechannel::Options::default();
+        Self { repositories, images: Arc::new(NotMirrored), removing: false, hands_over: false, turn: Turn::Alone }
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod approve;
 mod fetch;
+mod handing;
 mod host;
 mod keys;
+mod lead;
 mod looped;
 mod plane;
 mod session;
@@ -13,8 +15,9 @@ pub(crate) use fetch::Fetcher;
 pub use host::Host;
 pub(crate) use host::connect;
 pub(crate) use keys::keys;
-pub(crate) use looped::Delivery;
+pub(crate) use lead::{lease, machine};
 pub use looped::InProcess;
+pub(crate) use looped::{Delivery, Turn};
 pub(crate) use plane::{AT_ONCE, Plane, Room};
 pub use session::unfinished;
 pub(crate) use session::{Session, before_the_run, interrupted, journal, journal_path, listen, refused, stopped};

@@ -7,15 +7,18 @@ use std::{
 };
 
 use jiff::Timestamp;
-use plinth_bootstrap::{Error, Ports};
+use plinth_bootstrap::{Alone, Error, Lead, Loop, Ports};
 use plinth_controller::{Options, delivery::sources::LiveSources};
-use plinth_manager::{Shutdown, SystemClock};
+use plinth_engine::ports::Applier;
+use plinth_manager::{Gated, Lease, Shutdown, SystemClock};
 use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, feed::Feed};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    handing::Handing,
     host::Host,
-    looped::{Delivery, InProcess},
+    lead::{self, ByLease},
+    looped::{Delivery, InProcess, Turn},
 };
 use crate::{exit::Failure, journal::FileJournal, out::Out};
 
@@ -44,20 +47,32 @@ impl Session {
         let feed = Arc::new(Feed::default());
         sinks.push(feed.clone());
         let run = RunId(format!("{}-{}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"), std::process::id()));
-        let log = Log::open(run, journal, Arc::new(SystemClock), sinks)
+        let log = Log::open(run.clone(), journal, Arc::new(SystemClock), sinks)
             .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
         let log = Arc::new(log);
         let resumed = log.read(unfinished);
+        let before = log.read(|state| state.run.clone());
+        let lease = matches!(delivery.turn, Turn::Lease { .. }).then(|| lead::lease(&host, lead::holder(&run, before.as_ref())));
         let options = Options {
+            lease: lease.clone(),
             platform: Some(platform.to_owned()),
             removing: delivery.removing,
             sources: Arc::new(LiveSources::new(delivery.repositories)),
             images: delivery.images,
             ..Options::default()
         };
-        let control = Arc::new(InProcess::new(host.clone(), Arc::clone(&log), feed, options));
+        let applier = applier(&host, lease.as_ref());
+        let lead = the_lead(&host, &log, lease, delivery.turn);
+        let control = InProcess::new(host.clone(), Arc::clone(&log), feed, options);
+        let control: Arc<dyn Loop> = if delivery.hands_over {
+            let doors = (Arc::clone(&lead), Arc::clone(&applier));
+            Arc::new(Handing::new(control, host.clone(), Arc::clone(&log), doors, platform))
+        } else {
+            Arc::new(control)
+        };
         let ports = Ports {
-            applier: host.0.clone(),
+            applier,
+            lead,
             reader: host.0.clone(),
             access: Arc::new(host.clone()),
             schemas: Arc::new(host),
@@ -78,6 +93,23 @@ impl Session {
         if let Some(hint) = finished.hint {
             out.error(&format!("hint: {hint}"));
         }
+    }
+}
+
+/// What the run itself writes with: nothing goes out without the Lease.
+fn applier(host: &Host, lease: Option<&Arc<Lease>>) -> Arc<dyn Applier> {
+    match lease {
+        Some(lease) => Arc::new(Gated { inner: Arc::clone(&host.0), lease: Arc::clone(lease) }),
+        None => host.0.clone(),
+    }
+}
+
+fn the_lead(host: &Host, log: &Arc<Log>, lease: Option<Arc<Lease>>, turn: Turn) -> Arc<dyn Lead> {
+    match (lease, turn) {
+        (Some(lease), Turn::Lease { break_lock, platform }) => {
+            Arc::new(ByLease::new(host.clone(), Arc::clone(log), lease, break_lock, platform))
+        }
+        _ => Arc::new(Alone),
     }
 }
 
@@ -152,11 +184,17 @@ pub(crate) async fn interrupted(session: &Session, stop: CancellationToken, run:
     tokio::select! {
         biased;
         () = session.signals.again().cancelled_owned() => {}
-        () = session.ports.control.stop() => {}
+        () = ended(session) => {}
     }
     let hint = Some("run the same command again to go on".to_owned());
     session.log.record(EventKind::RunFinished { outcome: Outcome::Interrupted, message: "interrupted".to_owned(), hint });
     Outcome::Interrupted
+}
+
+/// Ends what is in flight, and then the turn to write.
+async fn ended(session: &Session) {
+    session.ports.control.stop().await;
+    session.ports.lead.release().await;
 }
 
 /// An error of bootstrap that came before there was a log to tell it.

@@ -58,6 +58,10 @@ pub const ALLOW_BREAKING_CHANGES: &str = "kro.run/allow-breaking-changes";
 pub const FINALIZER: &str = "kro.run/finalizer";
 /// Label of ours on objects that plinth applies itself: the platform's name.
 pub const PLATFORM: &str = "plinth.dev/platform";
+/// Label of ours on what installs the controller: which part of plinth it is.
+pub const PART: &str = "plinth.dev/part";
+/// Value of [`PART`].
+pub const PART_CONTROLLER: &str = "controller";
 
 /// Annotation on what a run wrote itself: checks that were switched off when it did, for people.
 pub const UNVERIFIED: &str = "plinth.dev/unverified";

@@ -4,4 +4,5 @@
 mod artifacts;
 mod delivery;
 mod platform;
+mod rbac;
 mod stage;

@@ -21,11 +21,11 @@ use super::stage::{Stage, archive, data, key, object, of_seed_004, workspace};
 
 const GROUP: &str = "bootstrap.open-control-plane.io";
 
-fn rgd(name: &str) -> ObjectKey {
+pub(super) fn rgd(name: &str) -> ObjectKey {
     key("kro.run", "v1alpha1", "ResourceGraphDefinition", None, name)
 }
 
-fn root() -> ObjectKey {
+pub(super) fn root() -> ObjectKey {
     key(GROUP, "v1alpha1", "OpenControlPlanePlatform", Some("default"), "default")
 }
 
@@ -36,7 +36,7 @@ fn condition<'a>(object: &'a Object, kind: &str) -> Option<(&'a str, &'a str, &'
 }
 
 /// Two definitions from the document, two from the sample.
-fn definitions() -> Option<Vec<Object>> {
+pub(super) fn definitions() -> Option<Vec<Object>> {
     let ours = |name: &str| {
         let path = workspace().join("distributions/open-control-plane-kind/rgds").join(name);
         object(&std::fs::read_to_string(path).unwrap())

@@ -24,6 +24,13 @@ fn specimens() -> Vec<Value> {
         "inputs": "i", "stages": [{"id": 1, "title": "t", "changes": [change], "until": "u"}],
         "deferred": [{"subject": subject, "node": "db", "missing": [gvk], "expectedFrom": "e"}],
         "unverified": ["signatures"],
+        "rights": {
+            "cluster": [{"apiGroups": ["g"], "resources": ["r"], "resourceNames": ["n"], "verbs": ["get"]},
+                {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+            "namespaces": {"n": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
+            "lifts": [{"role": "ClusterRole r", "binding": "ClusterRoleBinding b", "rgd": "x", "subjects": ["ServiceAccount n/s"]}],
+            "open": ["o"],
+        },
     });
     let cause = json!({"subject": subject, "reason": "R", "message": "m"});
     let wait = json!({"subject": subject, "health": "Waiting", "message": "m", "forMs": 1});

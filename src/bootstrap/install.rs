@@ -1,0 +1,127 @@
+//! What installs the controller in the cluster: its account, its roles, the release lock, and the Deployment.
+
+use plinth_api::{GroupVersionKind, Object, lock::ReleaseLock, rbac, rbac::Rights};
+use serde_json::{Value, json};
+
+use crate::{
+    error::Error,
+    rights::{self, LOCK, NAME, NAMESPACE},
+};
+
+/// Most bytes of the lock's text: a ConfigMap takes a MiB.
+const MOST_LOCK: usize = 900 << 10;
+/// Nobody's, as images without an operating system have it.
+const USER: u32 = 65_532;
+
+/// The controller that a run installs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controller {
+    /// Its image, by digest.
+    pub image: String,
+    /// What it is told besides the platform's name, such as the mirror.
+    pub arguments: Vec<String>,
+}
+
+/// The kinds that installing it writes.
+pub fn kinds() -> Vec<GroupVersionKind> {
+    let core = ["ServiceAccount", "ConfigMap"].map(|kind| GroupVersionKind::new("", "v1", kind));
+    let roles = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+    let roles = roles.map(|kind| GroupVersionKind::new(rbac::GROUP, "v1", kind));
+    core.into_iter().chain(roles).chain([deployment_kind()]).collect()
+}
+
+/// The kind of what runs it.
+pub fn deployment_kind() -> GroupVersionKind {
+    GroupVersionKind::new("apps", "v1", "Deployment")
+}
+
+/// Everything, in the order in which it is written: who is to act has its rights before it runs.
+pub fn objects(controller: &Controller, platform: &str, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Object>, Error> {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE}});
+    let mut objects = vec![object(account)];
+    objects.extend(rights::roles(rights));
+    objects.push(locked(lock)?);
+    objects.push(deployment(controller, platform));
+    Ok(objects)
+}
+
+/// The release lock, from which the controller knows the platform's images.
+fn locked(lock: &ReleaseLock) -> Result<Object, Error> {
+    let text = serde_json::to_string(lock).expect("a lock is made of strings, numbers and lists");
+    if text.len() > MOST_LOCK {
+        let text = format!("the release lock has {} bytes, and a ConfigMap holds {MOST_LOCK}", text.len());
+        return Err(Error::Unusable(text));
+    }
+    Ok(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": LOCK, "namespace": NAMESPACE},
+        "data": {"lock.json": text}})))
+}
+
+/// Two of them, of which one leads; nothing that the `restricted` profile does not allow.
+fn deployment(controller: &Controller, platform: &str) -> Object {
+    let labels = json!({"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "controller"});
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": "health"}});
+    let arguments = ["controller".to_owned(), format!("--platform={platform}")];
+    let arguments: Vec<String> = arguments.into_iter().chain(controller.arguments.iter().cloned()).collect();
+    let container = json!({
+        "name": "controller",
+        "image": controller.image,
+        "args": arguments,
+        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}],
+        "ports": [{"name": "metrics", "containerPort": 8080, "protocol": "TCP"}, {"name": "health", "containerPort": 8081, "protocol": "TCP"}],
+        "livenessProbe": probe("/healthz"),
+        "readinessProbe": probe("/readyz"),
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    });
+    object(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "terminationGracePeriodSeconds": 30,
+                    "securityContext": {
+                        "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}},
+                    ]}},
+                    "containers": [container],
+                    "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}],
+                },
+            },
+        },
+    }))
+}
+
+fn object(value: Value) -> Object {
+    Object::from_value(value).expect("a JSON object was just written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_is_restricted_and_has_its_rights_before() {
+        let controller = Controller { image: "r.example/plinth@sha256:1".into(), arguments: vec!["--mirror=r.example".into()] };
+        let objects = objects(&controller, "p", &Rights::default(), &ReleaseLock::default()).unwrap();
+        let kinds: Vec<String> = objects.iter().map(|object| object.gvk().unwrap().kind).collect();
+        assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment"]);
+        assert!(objects.iter().all(|object| super::kinds().contains(&object.gvk().unwrap())));
+        let pod = &objects[4].spec()["template"]["spec"];
+        assert_eq!((&pod["securityContext"]["runAsNonRoot"], &pod["serviceAccountName"]), (&json!(true), &json!("plinth")));
+        let container = &pod["containers"][0];
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+        assert_eq!(container["args"], json!(["controller", "--platform=p", "--mirror=r.example"]));
+        assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+    }
+}
