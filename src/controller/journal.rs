@@ -185,7 +185,8 @@ mod tests {
         let mut state = RunState { platform: "p".into(), ..RunState::default() };
         for index in 0..objects {
             // Digests do not compress, as in life.
-            let digest: String = (0..4_u64).map(|part| format!("{:016x}", splitmix(index as u64 * 4 + part))).collect();
+            let bytes: Vec<u8> = (0..4_u64).flat_map(|part| splitmix(index as u64 * 4 + part).to_be_bytes()).collect();
+            let digest = crate::hex(&bytes);
             let applied =
                 Applied { digest: digest.clone(), generation: 1, result: Some(digest), uid: Some(format!("uid-{index}")) };
             state.applied.insert(ObjectKey { name: format!("object-{index}"), ..key() }, applied);
