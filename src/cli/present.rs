@@ -103,6 +103,7 @@ impl Answer {
             Verb::Rgd { verb: Rgd::Graph { output: GraphOutput::Json, .. } } => Self::Document,
             Verb::Rgd { .. }
             | Verb::Demo(_)
+            | Verb::Controller(_)
             | Verb::Name { .. }
             | Verb::Completion { .. }
             | Verb::Man { .. }
