@@ -60,24 +60,42 @@ pub fn apply_object_defaults(object: &mut Object, schema: &Schema) {
 /// Takes unknown fields away and answers with their paths.
 pub fn prune(value: &mut Value, schema: &Schema) -> Vec<String> {
     let mut pruned = Vec::new();
-    prune_value(value, schema, "", &mut pruned);
+    prune_value(value, schema, Place::Root, &mut pruned);
     pruned
 }
 
 /// Takes unknown fields of a whole object away, its metadata apart, and answers with their paths.
 pub fn prune_object(object: &mut Object, schema: &Schema) -> Vec<String> {
     let mut pruned = Vec::new();
-    prune_fields(&mut object.0, schema, true, "", &mut pruned);
+    prune_fields(&mut object.0, schema, true, Place::Root, &mut pruned);
     pruned
 }
 
-fn prune_value(value: &mut Value, schema: &Schema, path: &str, pruned: &mut Vec<String>) {
+/// Where a walk is. Written out only for what is pruned, which is nothing as a rule.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Field(&'a Place<'a>, &'a str),
+    Element(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn path(self) -> String {
+        match self {
+            Self::Root => String::new(),
+            Self::Field(parent, name) => field(&parent.path(), name),
+            Self::Element(parent, index) => element(&parent.path(), index),
+        }
+    }
+}
+
+fn prune_value(value: &mut Value, schema: &Schema, place: Place<'_>, pruned: &mut Vec<String>) {
     match value {
-        Value::Object(fields) => prune_fields(fields, schema, schema.embedded_resource, path, pruned),
+        Value::Object(fields) => prune_fields(fields, schema, schema.embedded_resource, place, pruned),
         Value::Array(elements) => {
             if let Some(items) = &schema.items {
                 for (index, value) in elements.iter_mut().enumerate() {
-                    prune_value(value, items, &element(path, index), pruned);
+                    prune_value(value, items, Place::Element(&place, index), pruned);
                 }
             }
         }
@@ -85,22 +103,22 @@ fn prune_value(value: &mut Value, schema: &Schema, path: &str, pruned: &mut Vec<
     }
 }
 
-fn prune_fields(fields: &mut Map<String, Value>, schema: &Schema, whole: bool, path: &str, pruned: &mut Vec<String>) {
-    let names: Vec<String> = fields.keys().cloned().collect();
-    for name in names {
+fn prune_fields(fields: &mut Map<String, Value>, schema: &Schema, whole: bool, place: Place<'_>, pruned: &mut Vec<String>) {
+    fields.retain(|name, value| {
         if whole && OBJECT_FIELDS.contains(&name.as_str()) {
-            continue;
+            return true;
         }
-        let here = field(path, &name);
-        match schema.field(&name) {
-            Some(below) => prune_value(fields.get_mut(&name).expect("the name is one of its keys"), below, &here, pruned),
+        let here = Place::Field(&place, name);
+        match schema.field(name) {
+            Some(below) => prune_value(value, below, here, pruned),
             None if keeps_unknown(schema) => {}
             None => {
-                fields.remove(&name);
-                pruned.push(here);
+                pruned.push(here.path());
+                return false;
             }
         }
-    }
+        true
+    });
 }
 
 /// Whether fields that the schema does not name are part of it.
