@@ -172,9 +172,10 @@ pub fn applied(
     let last = managers.remove(manager);
     let unchanged = last.as_ref().is_some_and(|(last, _)| *last == set);
     let at = last.as_ref().filter(|_| unchanged).map_or_else(|| time.to_owned(), |(_, at)| at.clone());
+    let dropped = last.filter(|(last, _)| !last.difference(&set).is_empty());
     managers.insert(manager.clone(), (set, at));
     let merged = typed::merge(&before, &config, schema);
-    let merged = match &last {
+    let merged = match &dropped {
         Some((last, _)) => without_dropped(&merged, last, &managers, schema),
         None => merged,
     };

@@ -9,7 +9,7 @@
 //! | object | anything else | by field |
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, LazyLock},
 };
 
@@ -135,7 +135,7 @@ fn check_at(value: &Value, schema: &Schema, path: &mut FieldPath) -> Result<(), 
             }
         }
         Value::Array(elements) if !matches!(shape, Atomic) => {
-            let mut seen = std::collections::BTreeSet::new();
+            let mut seen = BTreeSet::new();
             for (index, element) in elements.iter().enumerate() {
                 let step = step_of(element, index, &shape, items(schema)).map_err(|error| match error {
                     TypedError::NoKey(_, index, key) => TypedError::NoKey(describe(path), index, key),
@@ -246,30 +246,32 @@ impl Comparison {
     }
 
     fn maps(&mut self, old: Option<&Value>, new: Option<&Value>, schema: &Schema, path: &mut FieldPath) {
-        let map = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
-        let (old, new) = (map(old), map(new));
-        let mut names: Vec<&String> = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name))).collect();
-        names.sort();
+        let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+        let names: BTreeSet<&String> = old.into_iter().chain(new).flat_map(Map::keys).collect();
         for name in names {
-            path.push(Step::field(name));
-            self.walk(old.get(name), new.get(name), below(schema, name), path);
-            path.pop();
+            let (old, new) = (old.and_then(|map| map.get(name)), new.and_then(|map| map.get(name)));
+            if old != new {
+                path.push(Step::field(name));
+                self.walk(old, new, below(schema, name), path);
+                path.pop();
+            }
         }
     }
 
     fn lists(&mut self, old: Option<&Value>, new: Option<&Value>, shape: &Shape<'_>, schema: &Schema, path: &mut FieldPath) {
         let items = items(schema);
-        let list = |value: Option<&'_ Value>| -> BTreeMap<Step, Value> {
-            let elements = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            stepped(elements, shape, items).into_iter().map(|(step, value)| (step, value.clone())).collect()
-        };
-        let (old, new) = (list(old), list(new));
+        let (old, new) = (keyed(old, shape, items), keyed(new, shape, items));
         for step in old.keys().chain(new.keys().filter(|step| !old.contains_key(*step))) {
             path.push(step.clone());
-            self.walk(old.get(step), new.get(step), items, path);
+            self.walk(old.get(step).copied(), new.get(step).copied(), items, path);
             path.pop();
         }
     }
+}
+
+fn keyed<'a>(list: Option<&'a Value>, shape: &Shape<'_>, items: &Schema) -> BTreeMap<Step, &'a Value> {
+    let elements = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    stepped(elements, shape, items).into_iter().collect()
 }
 
 /// The stored value with a configuration laid over it.
