@@ -172,7 +172,8 @@ impl Transport {
         self.bytes(call).await.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    async fn bytes(&self, call: Call) -> Result<Bytes, Fault> {
+    /// Sends a request and reads an answer as it is.
+    pub(crate) async fn bytes(&self, call: Call) -> Result<Bytes, Fault> {
         let what = format!("{} {}", call.method, call.path);
         let exchange = async {
             let response = self.open(call).await?;

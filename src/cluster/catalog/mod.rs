@@ -4,6 +4,7 @@
 //! new kind is announced once its endpoint answers: the condition `Established` comes a moment before that.
 
 mod discovery;
+mod documents;
 mod follow;
 mod schemas;
 mod state;

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use bytes::Bytes;
 use plinth_api::{GroupVersionKind, Object};
 use plinth_engine::{
     ports::ReadError,
-    schema::{self, KindInfo, Schema, SchemaMap},
+    schema::{KindInfo, Schema, SchemaMap},
 };
-use serde_json::Value;
 
-use super::{Catalog, ServedKind, discovery, state::Crd};
+use super::{Catalog, ServedKind, discovery, documents, state::Crd};
 use crate::{
     fault,
     http::{Call, Fault},
@@ -74,25 +74,25 @@ impl Catalog {
     async fn load_group(&self, served: &ServedKind) -> Result<Arc<KindInfo>, ReadError> {
         let gvk = &served.gvk;
         let kinds = match self.document(gvk).await {
-            Ok(Some(document)) => schema::openapi::kinds(&document).unwrap_or_else(|error| {
+            Ok(Some(text)) => documents::kinds(&text).unwrap_or_else(|error| {
                 tracing::warn!(group = gvk.group, version = gvk.version, %error, "an OpenAPI document cannot be used");
-                Vec::new()
+                Arc::default()
             }),
-            Ok(None) => Vec::new(),
+            Ok(None) => Arc::default(),
             Err(fault) => return Err(fault::read_error(gvk, "OpenAPI documents", "get", fault)),
         };
         let mut state = self.lock();
-        state.described(kinds);
+        state.described(kinds.iter().cloned());
         if state.schema(gvk).is_none() {
             // Served without a description, as aggregated API servers may: its objects go unchecked.
             let schema = Arc::new(Schema::open_object());
             let plural = served.plural.clone();
-            state.described([KindInfo { gvk: gvk.clone(), plural, namespaced: served.namespaced, schema }]);
+            state.described([Arc::new(KindInfo { gvk: gvk.clone(), plural, namespaced: served.namespaced, schema })]);
         }
         Ok(state.schema(gvk).expect("was described just now"))
     }
 
-    async fn document(&self, gvk: &GroupVersionKind) -> Result<Option<Value>, Fault> {
+    async fn document(&self, gvk: &GroupVersionKind) -> Result<Option<Bytes>, Fault> {
         let index = match self.transport.json(Call::get("/openapi/v3")).await {
             Err(Fault::Status(status)) if status.code == 404 => return Ok(None),
             answer => answer?,
@@ -101,7 +101,7 @@ impl Catalog {
         let path = index["paths"][root.trim_start_matches('/')]["serverRelativeURL"].as_str();
         match path.filter(|path| path.starts_with('/')) {
             None => Ok(None),
-            Some(path) => self.transport.json(Call::get(path)).await.map(Some),
+            Some(path) => self.transport.bytes(Call::get(path)).await.map(Some),
         }
     }
 }

@@ -151,8 +151,8 @@ impl State {
         self.discovered.extend(kinds.into_iter().map(|kind| (kind.gvk.clone(), kind)));
     }
 
-    pub(super) fn described(&mut self, kinds: impl IntoIterator<Item = KindInfo>) {
-        self.built_in.extend(kinds.into_iter().map(|kind| (kind.gvk.clone(), Arc::new(kind))));
+    pub(super) fn described(&mut self, kinds: impl IntoIterator<Item = Arc<KindInfo>>) {
+        self.built_in.extend(kinds.into_iter().map(|kind| (kind.gvk.clone(), kind)));
     }
 
     pub(super) fn doubt(&mut self, gvk: &GroupVersionKind) {

@@ -75,6 +75,7 @@ impl Service {
         };
         Ok(match self.shared.answer(&call)? {
             Reply::Json(code, value) => json(code, &value),
+            Reply::Written(code, text) => response(code, "application/json", Full::new(text).boxed_unsync()),
             Reply::Text(code, text) => {
                 response(code, "text/plain; charset=utf-8", Full::new(Bytes::from(text.into_owned())).boxed_unsync())
             }

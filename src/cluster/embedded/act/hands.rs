@@ -171,6 +171,7 @@ impl Hands<'_> {
         };
         match self.state.handle(&call) {
             Reply::Json(code, answer) => (code, answer),
+            Reply::Written(code, text) => (code, serde_json::from_slice(&text).unwrap_or_default()),
             Reply::Text(code, text) => (code, json!({"message": text})),
             Reply::Watch(_) => (500, json!({"message": "no watch was asked for"})),
         }

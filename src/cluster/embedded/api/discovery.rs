@@ -1,7 +1,11 @@
 //! Discovery in its old form, and OpenAPI v3.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
 
+use bytes::Bytes;
 use plinth_engine::schema::KUBERNETES_VERSION;
 use serde_json::{Map, Value, json};
 
@@ -127,6 +131,31 @@ pub fn openapi(kinds: &[Arc<Served>], group: &str, version: &str) -> Option<Valu
     }
     let info = json!({"title": "Kubernetes", "version": KUBERNETES_VERSION});
     Some(json!({"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}))
+}
+
+/// The document of a group and version in which all kinds are built in: it never changes, and is written out once in a process.
+pub fn builtin_openapi(kinds: &[Arc<Served>], group: &str, version: &str) -> Option<Bytes> {
+    static WRITTEN: LazyLock<Mutex<BTreeMap<(String, String), Written>>> = LazyLock::new(Mutex::default);
+    let found = kinds.iter().filter(|kind| kind.group == group && kind.version == version);
+    let found: Vec<Arc<Served>> = found.cloned().collect();
+    if found.is_empty() || found.iter().any(|kind| !kind.builtin) {
+        return None;
+    }
+    let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (group.to_owned(), version.to_owned());
+    if let Some((_, text)) = written.get(&key).filter(|(of, _)| same(of, &found)) {
+        return Some(text.clone());
+    }
+    let text = Bytes::from(openapi(&found, group, version)?.to_string());
+    written.insert(key, (found, text.clone()));
+    Some(text)
+}
+
+/// A document, and the kinds that it is about: a logical cluster may serve some of them only.
+type Written = (Vec<Arc<Served>>, Bytes);
+
+fn same(a: &[Arc<Served>], b: &[Arc<Served>]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
 }
 
 fn operations(gvk: &Value, methods: &[&str], schema: &Value) -> Value {

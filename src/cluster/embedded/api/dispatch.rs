@@ -120,7 +120,10 @@ impl State {
             Route::Group(group) => discovery::group(served, &group),
             Route::Resources(group, version) => discovery::resources(served, &group, &version),
             Route::OpenApiIndex => Some(discovery::openapi_index(served, kinds.revision)),
-            Route::OpenApi(group, version) => discovery::openapi(served, &group, &version),
+            Route::OpenApi(group, version) => match discovery::builtin_openapi(served, &group, &version) {
+                Some(text) => return Reply::Written(200, text),
+                None => discovery::openapi(served, &group, &version),
+            },
             Route::Version => Some(discovery::version()),
             Route::Health => return Reply::Text(200, "ok".into()),
             Route::Resource(_) | Route::Unknown => None,

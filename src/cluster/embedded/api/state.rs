@@ -62,6 +62,8 @@ pub struct Call {
 pub enum Reply {
     /// JSON.
     Json(u16, Value),
+    /// JSON that is written out already.
+    Written(u16, Bytes),
     /// Text.
     Text(u16, Cow<'static, str>),
     /// A stream of events.
@@ -72,7 +74,7 @@ impl Reply {
     /// HTTP status.
     pub fn code(&self) -> u16 {
         match self {
-            Self::Json(code, _) | Self::Text(code, _) => *code,
+            Self::Json(code, _) | Self::Written(code, _) | Self::Text(code, _) => *code,
             Self::Watch(_) => 200,
         }
     }
