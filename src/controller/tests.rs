@@ -28,6 +28,11 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
+    /// The graph that instances of a kind run by.
+    pub(crate) fn graph(&self, instance: &ObjectKey) -> Arc<graph::Graph> {
+        self.instances.graphs().of_kind(&instance.cluster, &instance.gvk.group_kind()).unwrap().graph
+    }
+
     pub(crate) fn new() -> Self {
         Self::with(Scene::set(), BTreeMap::new())
     }

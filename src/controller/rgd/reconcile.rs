@@ -12,6 +12,7 @@ use plinth_engine::{
     health::{Health, Verdict, judge},
     naming::keys,
     ports::{Answer, Apply, Query, ReadError, WriteError},
+    schema::{Lookup, SchemaSource},
 };
 use plinth_manager::{
     finalizer,
@@ -19,7 +20,7 @@ use plinth_manager::{
     status::write_if_changed,
 };
 use plinth_run::{Action, EventKind, Subject};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     crd::{self, Serving, Step},
@@ -56,8 +57,6 @@ struct Known {
     crd: Option<String>,
     /// The health that was told last, of it and of what was made for it.
     told: BTreeMap<ObjectKey, EventKind>,
-    /// The graph that is served, to see whether a new one differs.
-    input: Option<Value>,
     /// Kinds that were missing when it was compiled last.
     missing: BTreeSet<GroupVersionKind>,
     /// The revision in use.
@@ -66,6 +65,21 @@ struct Known {
     verified: Option<(i64, String)>,
     /// The server's answer to our last write of it, until the index has caught up.
     recent: Option<Object>,
+    /// What was compiled last, and of what: most passes find the same again.
+    compiled: Option<(Input, Compiled)>,
+}
+
+/// All that compiling depends on.
+#[derive(Clone, Debug, PartialEq)]
+struct Input {
+    definition: Definition,
+    kinds: Vec<Lookup>,
+}
+
+impl Input {
+    fn new(definition: &Definition, kinds: &[GroupVersionKind], schemas: &dyn SchemaSource) -> Self {
+        Self { definition: definition.clone(), kinds: kinds.iter().map(|gvk| schemas.kind(gvk)).collect() }
+    }
 }
 
 impl Definitions {
@@ -172,8 +186,19 @@ impl Definitions {
             known.uses.insert(GroupKind { group: own.group.clone(), kind: own.kind.clone() });
         }
         let schemas = self.world.schemas.of(&key.cluster, &kinds).await?;
+        let input = Input::new(definition, &kinds, schemas.as_ref());
+        let known = self.lock().get(key).and_then(|known| known.compiled.clone());
+        if let Some((_, compiled)) = known.filter(|(before, _)| *before == input) {
+            return Ok(compiled);
+        }
+        let compiled = self.compile_anew(key, definition, schemas.as_ref());
+        self.lock().entry(key.clone()).or_default().compiled = Some((input, compiled.clone()));
+        Ok(compiled)
+    }
+
+    fn compile_anew(&self, key: &ObjectKey, definition: &Definition, schemas: &dyn SchemaSource) -> Compiled {
         let began = self.world.clock.now();
-        let compiled = graph::compile(definition, schemas.as_ref(), &self.options);
+        let compiled = graph::compile(definition, schemas, &self.options);
         let of = [("name", key.name.as_str())];
         self.world.figures.count("rgd_graph_build_total", &of);
         let took = self.world.clock.now().duration_since(began).as_secs_f64();
@@ -181,7 +206,7 @@ impl Definitions {
         if matches!(compiled, Compiled::Invalid(_)) {
             self.world.figures.count("rgd_graph_build_errors_total", &of);
         }
-        Ok(compiled)
+        compiled
     }
 
     /// The CRD's place in the world, or why it may not be written.
@@ -242,13 +267,11 @@ impl Definitions {
     }
 
     pub(super) fn publish(&self, key: &ObjectKey, graph: &Arc<Graph>) {
-        let input = json!([graph.crd.0, graph.order(), graph.missing.iter().map(|missing| &missing.node).collect::<Vec<_>>()]);
-        let is_new = self.lock().entry(key.clone()).or_default().input.replace(input.clone()) != Some(input);
         let replaced = self.graphs.publish(key.clone(), Arc::clone(graph));
         if let Some(other) = replaced.filter(|other| other.definition != *key) {
             tracing::warn!(definition = %key, other = %other.definition, "two definitions define the same kind");
         }
-        tracing::debug!(definition = %key, is_new, "a graph is in use");
+        tracing::debug!(definition = %key, "a graph is in use");
         self.count_graphs();
         let owner = Owner { role: INSTANCES_ROLE, key: key.clone() };
         self.world.index.declare(&owner, WatchSet::all_of(key.cluster.clone(), graph.instance.gvk.clone()));

@@ -1,5 +1,7 @@
 //! Revisions, on a cluster in memory.
 
+use std::sync::Arc;
+
 use plinth_api::{ClusterKey, Object, ObjectKey};
 use serde_json::{Value, json};
 
@@ -118,4 +120,16 @@ async fn without_revisions_everything_else_works() {
     assert_eq!(stage.object(&definition).status()["state"], "Active");
     assert_eq!(stage.object(&definition).status().get("lastIssuedRevision"), None);
     assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+}
+
+#[tokio::test]
+async fn a_definition_is_compiled_again_only_where_it_or_its_kinds_changed() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(one("1")).await;
+    let first = stage.graph(&instance);
+    stage.define(&definition).await;
+    assert!(Arc::ptr_eq(&first, &stage.graph(&instance)));
+    edit(&stage, &definition, |object| object.0["spec"]["resources"] = one("2"));
+    stage.define(&definition).await;
+    assert!(!Arc::ptr_eq(&first, &stage.graph(&instance)));
 }
