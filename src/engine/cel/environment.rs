@@ -16,6 +16,7 @@ use cel::{
 
 use super::{
     library::{self, Entry, Run, opaque},
+    parsed::Parsed,
     signature::Signature,
     types::Type,
 };
@@ -28,6 +29,8 @@ pub(super) struct Environment {
     replaced: BTreeMap<&'static str, String>,
     /// Functions whose result holds copies of their arguments.
     copying: BTreeSet<&'static str>,
+    /// What was parsed in it.
+    parsed: Parsed,
 }
 
 /// Which functions an expression may call.
@@ -78,6 +81,7 @@ impl Environment {
             functions: BTreeMap::new(),
             replaced: BTreeMap::new(),
             copying: BTreeSet::new(),
+            parsed: Parsed::default(),
         };
         for entry in entries {
             environment.add(&mut env, entry);
@@ -110,6 +114,10 @@ impl Environment {
 
     pub(super) fn interpreter(&self) -> &Env {
         &self.interpreter
+    }
+
+    pub(super) fn parsed(&self) -> &Parsed {
+        &self.parsed
     }
 
     pub(super) fn interpreter_shared(&self) -> Arc<Env> {

@@ -49,7 +49,7 @@ pub struct SyntaxError {
 }
 
 impl Expression {
-    /// Parses a text in kro's environment.
+    /// Parses a text in kro's environment; texts that were parsed lately are remembered.
     ///
     /// Fails on syntax, on misused macros (`has(1)`), and on texts over [`MAX_LENGTH`](super::MAX_LENGTH),
     /// [`MAX_CODE`](super::MAX_CODE) or with chains over [`MAX_CHAIN`](super::MAX_CHAIN).
@@ -59,7 +59,13 @@ impl Expression {
 
     /// Parses a text in another environment.
     pub fn parse_as(source: &str, dialect: Dialect) -> Result<Self, SyntaxError> {
-        Self::parse_in(source, Environment::of(dialect))
+        let environment = Environment::of(dialect);
+        environment.parsed().or_parse(source, || Self::parse_in(source, environment))
+    }
+
+    /// Forgets what was parsed, so that a measurement is one of parsing.
+    pub fn forget_parsed() {
+        [Dialect::Kro, Dialect::Delivery].into_iter().for_each(|dialect| Environment::of(dialect).parsed().forget());
     }
 
     pub(super) fn parse_in(source: &str, environment: &'static Environment) -> Result<Self, SyntaxError> {

@@ -23,6 +23,7 @@ mod locate;
 mod lower;
 mod macros;
 mod mask;
+mod parsed;
 mod references;
 mod signature;
 mod stack;
