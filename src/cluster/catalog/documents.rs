@@ -15,13 +15,15 @@ const MOST: usize = 64;
 /// The kinds of one document.
 pub(super) type Kinds = Arc<[Arc<KindInfo>]>;
 
-static READ: LazyLock<Mutex<VecDeque<([u8; 32], Kinds)>>> = LazyLock::new(Mutex::default);
+/// The newest first, each with the digest of its text.
+type Read = VecDeque<([u8; 32], Kinds)>;
+
+static READ: LazyLock<Mutex<Read>> = LazyLock::new(Mutex::default);
 
 /// The kinds of a document; read once for the same text, and shared.
 pub(super) fn kinds(text: &[u8]) -> Result<Kinds, String> {
     let digest: [u8; 32] = Sha256::digest(text).into();
-    let known =
-        |read: &VecDeque<([u8; 32], Kinds)>| read.iter().find(|(of, _)| *of == digest).map(|(_, kinds)| Arc::clone(kinds));
+    let known = |read: &Read| read.iter().find(|(of, _)| *of == digest).map(|(_, kinds)| Arc::clone(kinds));
     if let Some(kinds) = known(&READ.lock().unwrap_or_else(PoisonError::into_inner)) {
         return Ok(kinds);
     }
