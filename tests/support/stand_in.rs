@@ -49,14 +49,19 @@ impl Drop for StandIn {
 pub async fn play(client: Client, scenario: Scenario) {
     let mut stage = Stage { client, kinds: BTreeMap::new(), seen: BTreeSet::new(), due: Vec::new() };
     loop {
+        // One list for all rules of a kind: two rules about an object must see it in the same round, or they change places.
+        let mut lists = Lists::new();
         for (index, rule) in scenario.rules.iter().enumerate() {
-            stage.look(index, rule).await;
+            stage.look(index, rule, &mut lists).await;
         }
         stage.act(&scenario.rules).await;
         stage.let_namespaces_go().await;
         tokio::time::sleep(ROUND).await;
     }
 }
+
+/// What there is of each kind, by group and version and kind.
+type Lists = BTreeMap<(String, String), Vec<DynamicObject>>;
 
 struct Stage {
     client: Client,
@@ -73,16 +78,25 @@ struct Due {
 }
 
 impl Stage {
-    async fn look(&mut self, index: usize, rule: &Rule) {
+    async fn look(&mut self, index: usize, rule: &Rule, lists: &mut Lists) {
         let Some(when) = &rule.when else { return self.begin(index, rule) };
-        let Some((resource, _)) = self.kind(&when.api_version, &when.kind).await else { return };
-        let found = Api::<DynamicObject>::all_with(self.client.clone(), &resource).list(&ListParams::default()).await;
-        for object in found.into_iter().flatten().filter(|object| matches(when, object)) {
+        let kind = (when.api_version.clone(), when.kind.clone());
+        if !lists.contains_key(&kind) {
+            let found = self.list(when).await;
+            lists.insert(kind.clone(), found);
+        }
+        for object in lists[&kind].iter().filter(|object| matches(when, object)) {
             let key = (index, object.uid().unwrap_or_default(), object.metadata.generation.unwrap_or_default());
             if self.seen.insert(key) {
-                self.due.push(Due { at: Instant::now() + rule.after, rule: index, object: Some(object) });
+                self.due.push(Due { at: Instant::now() + rule.after, rule: index, object: Some(object.clone()) });
             }
         }
+    }
+
+    async fn list(&mut self, when: &Trigger) -> Vec<DynamicObject> {
+        let Some((resource, _)) = self.kind(&when.api_version, &when.kind).await else { return Vec::new() };
+        let found = Api::<DynamicObject>::all_with(self.client.clone(), &resource).list(&ListParams::default()).await;
+        found.into_iter().flatten().collect()
     }
 
     /// What the namespace controller does: empties a namespace that is being deleted of what plinth keeps there, and lets it go.
@@ -115,11 +129,17 @@ impl Stage {
 
     async fn act(&mut self, rules: &[Rule]) {
         let now = Instant::now();
-        let (ready, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due).into_iter().partition(|due| due.at <= now);
+        let (mut ready, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due).into_iter().partition(|due| due.at <= now);
+        ready.sort_by_key(|due| due.at);
         self.due = later;
+        let mut held = BTreeSet::new();
         for due in ready {
-            if self.carry_out(&rules[due.rule], due.object.as_ref()).await.is_err_and(|error| !is_not_found(&error)) {
-                // The server is away, or its cache of kinds is behind: again in the next round.
+            let uid = due.object.as_ref().and_then(ResourceExt::uid);
+            let waits = held.contains(&uid)
+                || self.carry_out(&rules[due.rule], due.object.as_ref()).await.is_err_and(|error| !is_not_found(&error));
+            if waits {
+                // The server is away, or its cache of kinds is behind: again in the next round, and what comes after it too.
+                held.insert(uid);
                 self.due.push(due);
             }
         }
