@@ -10,6 +10,7 @@ pub mod crds;
 pub mod delivery;
 pub mod key;
 pub mod lock;
+pub mod login;
 pub mod object;
 pub mod permission;
 pub mod platform;

@@ -16,9 +16,9 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that ends with `outcome`.
+    /// A failure that ends with `outcome`; logins of URLs in the message are hidden.
     pub fn new(outcome: Outcome, message: impl Into<String>) -> Self {
-        Self { outcome, message: message.into(), hint: None }
+        Self { outcome, message: plinth_api::login::hidden(&message.into()), hint: None }
     }
 
     /// Refused before anything was written.

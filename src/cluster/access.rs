@@ -6,6 +6,7 @@ use std::{
 };
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use plinth_api::login;
 use thiserror::Error;
 
 /// Where the configuration of an API server comes from.
@@ -86,9 +87,28 @@ pub enum AccessError {
         /// Why.
         message: String,
     },
+    /// There is an address, but no client for it can be made.
+    #[error("the API server {server} cannot be used: {message}")]
+    Client {
+        /// Its address.
+        server: String,
+        /// Why.
+        message: String,
+    },
     /// The pod has no service account to use.
     #[error("the in-cluster configuration cannot be used: {0}")]
     InCluster(String),
+}
+
+impl AccessError {
+    /// The same error, naming the context that led to it.
+    #[must_use]
+    pub fn of_context(self, context: Option<&str>) -> Self {
+        match (self, context) {
+            (Self::Client { message, .. }, Some(context)) => Self::Unusable { context: context.to_owned(), message },
+            (error, _) => error,
+        }
+    }
 }
 
 fn listed(contexts: &[String]) -> String {
@@ -99,25 +119,41 @@ fn listed(contexts: &[String]) -> String {
 ///
 /// `context` chooses among the contexts of a kubeconfig, else its `current-context` counts.
 pub async fn configuration(source: &Source, context: Option<&str>) -> Result<kube::Config, AccessError> {
+    named_configuration(source, context).await.map(|(config, _)| config)
+}
+
+/// The same, and the name of the context that it is of; a pod's service account is of none.
+pub async fn named_configuration(source: &Source, context: Option<&str>) -> Result<(kube::Config, Option<String>), AccessError> {
     let kubeconfig = match source {
         Source::Files(paths) => merged(paths)?,
         Source::Bytes { name, text } => parsed(name, text)?,
         Source::InCluster => {
-            return kube::Config::incluster().map_err(|error| AccessError::InCluster(error.to_string())).map(tuned);
+            let config = kube::Config::incluster().map_err(|error| AccessError::InCluster(login::hidden(&error.to_string())))?;
+            return Ok((tuned(config), None));
         }
     };
     let context = chosen(&kubeconfig, context)?;
     let options = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-    kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map(tuned)
-        .map_err(|error| AccessError::Unusable { context, message: error.to_string() })
+    match kube::Config::from_custom_kubeconfig(kubeconfig, &options).await {
+        Ok(config) => Ok((tuned(config), Some(context))),
+        Err(error) => Err(AccessError::Unusable { context, message: login::hidden(&error.to_string()) }),
+    }
 }
 
-/// Retries are ours to make and to show, so the client's own are switched off.
+/// Retries are ours to make and to show, so the client's own are switched off. A login in the server's address was never sent, and
+/// would be in every message about that server: it goes.
 fn tuned(mut config: kube::Config) -> kube::Config {
     config.default_retry = false;
+    config.cluster_url = without_login(config.cluster_url);
     config
+}
+
+fn without_login(url: http::Uri) -> http::Uri {
+    let bare = url.authority().and_then(|authority| authority.as_str().rsplit_once('@')).map(|(_, host)| host.to_owned());
+    let Some(authority) = bare.and_then(|host| host.parse().ok()) else { return url };
+    let mut parts = url.into_parts();
+    parts.authority = Some(authority);
+    http::Uri::from_parts(parts).expect("another authority leaves a URL whole")
 }
 
 fn chosen(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String, AccessError> {
@@ -161,7 +197,7 @@ fn malformed(name: &str, error: &KubeconfigError) -> AccessError {
             Some(at) => format!("line {}, column {}: not the YAML of a kubeconfig", at.line(), at.column()),
             None => "not the YAML of a kubeconfig".to_owned(),
         },
-        error => error.to_string(),
+        error => login::hidden(&error.to_string()),
     };
     AccessError::Malformed { name: name.to_owned(), message }
 }

@@ -33,9 +33,9 @@ impl Cluster {
     pub fn new(key: ClusterKey, config: kube::Config) -> Result<Arc<Self>, AccessError> {
         // Another part of the process may have chosen a provider before; whichever is there will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let context = config.cluster_url.to_string();
+        let server = plinth_api::login::hidden(&config.cluster_url.to_string());
         let client = kube::Client::try_from(config)
-            .map_err(|error| AccessError::Unusable { context, message: crate::http::chain(&error) })?;
+            .map_err(|error| AccessError::Client { server, message: crate::http::chain(&error) })?;
         Ok(Self::with_client(key, client))
     }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
+use plinth_api::login;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -204,7 +205,7 @@ impl Transport {
     }
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, each said once, and no login of a URL.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -215,7 +216,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         }
         cause = next.source();
     }
-    text
+    login::hidden(&text)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use plinth_api::platform::PlatformSource;
+use plinth_api::{login, platform::PlatformSource};
 use serde_json::{Map, Value, json};
 
 use crate::error::ResolveError;
@@ -73,6 +73,9 @@ impl SourceRef {
             (Some(kind), path) if is_ctf(kind) && !path.is_empty() => Ok(Self::Path(path.into())),
             (Some(_), _) => Err(refuse("a registry needs `//COMPONENT` after it")),
             (None, path) if has_scheme(path) => Err(refuse("a registry needs `//COMPONENT` after it")),
+            (None, path) if path.split('/').next().is_some_and(|start| start.contains(':')) && holds_login(path) => {
+                Err(refuse(NO_LOGIN))
+            }
             (None, path) => Ok(Self::Path(path.into())),
         }
     }
@@ -131,6 +134,9 @@ impl RepositoryRef {
             _ => {}
         }
         let (plain_http, rest) = strip_scheme(rest).ok_or_else(|| refuse("only http, https and oci registries can be read"))?;
+        if holds_login(rest) {
+            return Err(refuse(NO_LOGIN));
+        }
         let (host, sub_path) = rest.split_once('/').unwrap_or((rest, ""));
         Self::oci(host, sub_path, plain_http).ok_or_else(|| refuse("that is not a registry host and path"))
     }
@@ -322,15 +328,16 @@ fn bad_specification(value: &Value, reason: &str) -> ResolveError {
     ResolveError::Source { text: shortened(&value.to_string()), reason: format!("as a repository specification, {reason}") }
 }
 
-/// For messages: not everything, and no password of a URL.
+/// Why a login is refused where a registry is named.
+const NO_LOGIN: &str = "it holds a login; those come from --ocm-config and the docker config.json of the current user";
+
+fn holds_login(reference: &str) -> bool {
+    login::hidden_in_reference(reference) != reference
+}
+
+/// For messages: not everything, and no login.
 fn shortened(text: &str) -> String {
-    let shown = match (text.find("://"), text.find('@')) {
-        (Some(scheme), Some(at)) if scheme < at && !text[scheme + 3..at].contains('/') => {
-            format!("{}…{}", &text[..scheme + 3], &text[at..])
-        }
-        _ => text.to_owned(),
-    };
-    shown.chars().take(200).collect()
+    login::hidden_in_reference(text).chars().take(200).collect()
 }
 
 #[cfg(test)]

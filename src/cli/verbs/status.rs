@@ -27,9 +27,9 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outcome, Failure> {
     let filter = Filter::parse(args.filter.as_deref().unwrap_or_default())
         .map_err(|error| Failure::new(Outcome::Usage, format!("--filter: {error}")))?;
-    let (host, server) = connect(global).await?;
+    let (host, _) = connect(global).await?;
     let tree = if args.wait { settled(&host, args.timeout, out).await } else { load(&host).await };
-    let tree = tree.map_err(|error| unreadable(&error, &server))?;
+    let tree = tree.map_err(|error| unreadable(&error, &host.1))?;
     match args.output {
         Output::Human => human(&tree, &kept(&tree, &filter), out),
         Output::Json => out.data(&document(&tree, &kept(&tree, &filter)).to_string()),
@@ -65,8 +65,8 @@ async fn settled(host: &Host, timeout: Duration, out: Out) -> Result<Tree, ReadE
 
 /// Runs `plinth why KIND/NAME`.
 pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome, Failure> {
-    let (host, server) = connect(global).await?;
-    let tree = load(&host).await.map_err(|error| unreadable(&error, &server))?;
+    let (host, _) = connect(global).await?;
+    let tree = load(&host).await.map_err(|error| unreadable(&error, &host.1))?;
     let key = find(&tree, &args.subject)?;
     let explanation = tree.why(&key);
     let next = next_step(&explanation);
@@ -115,12 +115,12 @@ async fn load(host: &Host) -> Result<Tree, ReadError> {
 }
 
 /// A read that failed: what is not permitted is refused, what does not answer can be tried again.
-pub(crate) fn unreadable(error: &ReadError, server: &str) -> Failure {
+pub(crate) fn unreadable(error: &ReadError, called: &str) -> Failure {
     let outcome = match error {
         ReadError::Unavailable(_) => Outcome::Deadline,
         ReadError::Forbidden { .. } | ReadError::NotServed(_) => Outcome::Refused,
     };
-    Failure::new(outcome, format!("read the platform on {server}: {error}"))
+    Failure::new(outcome, format!("read the platform on {called}: {error}"))
 }
 
 /// `KIND/NAME`, with the group where several kinds share a name, and the namespace where several objects do.

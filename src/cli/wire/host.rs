@@ -17,7 +17,7 @@ use plinth_run::ClusterIdentity;
 
 use crate::{args::Global, exit::Failure};
 
-/// The platform cluster, and its server's address for messages.
+/// The platform cluster, and what messages call it: its server's address, with the context where there is one.
 #[derive(Clone)]
 pub struct Host(pub Arc<Cluster>, pub String);
 
@@ -36,10 +36,12 @@ pub(crate) async fn connect(global: &Global) -> Result<(Host, String), Failure> 
     let hint = "--kubeconfig and --context choose a cluster";
     let source = Source::infer(global.kubeconfig.as_deref()).map_err(|error| Failure::refused(chain(&error)).hint(hint))?;
     let refuse = |error: &dyn std::error::Error| Failure::refused(format!("{}: {}", place(&source), chain(error))).hint(hint);
-    let config = access::configuration(&source, global.context.as_deref()).await.map_err(|error| refuse(&error))?;
+    let asked = global.context.as_deref();
+    let (config, context) = access::named_configuration(&source, asked).await.map_err(|error| refuse(&error))?;
     let server = config.cluster_url.to_string();
-    let cluster = Cluster::new(ClusterKey::host(), config).map_err(|error| refuse(&error))?;
-    Ok((Host(cluster, server.clone()), server))
+    let cluster = Cluster::new(ClusterKey::host(), config).map_err(|error| refuse(&error.of_context(context.as_deref())))?;
+    let called = context.map_or_else(|| server.clone(), |context| format!("{server} (context {context})"));
+    Ok((Host(cluster, called), server))
 }
 
 /// Where the configuration came from, for messages.

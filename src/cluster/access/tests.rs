@@ -63,3 +63,28 @@ async fn files_merge_and_the_first_current_context_wins() {
     assert_eq!(configuration(&source, None).await.unwrap().default_namespace, "default");
     assert_eq!(configuration(&source, Some("extra")).await.unwrap().default_namespace, "apps");
 }
+
+/// What a kubeconfig says of its one cluster, and why no client comes of it.
+async fn client_error(cluster: &str) -> String {
+    let text = TWO.replace("server: 'https://127.0.0.1:1'", cluster);
+    let (config, context) = named_configuration(&bytes(&text), None).await.unwrap();
+    let made = crate::Cluster::new(plinth_api::ClusterKey::host(), config);
+    made.err().unwrap().of_context(context.as_deref()).to_string()
+}
+
+#[tokio::test]
+async fn the_login_of_a_proxy_is_hidden_and_the_context_named() {
+    let error = client_error("server: 'https://127.0.0.1:1', proxy-url: 'http://u:PROXYPW@127.0.0.1:3128'").await;
+    assert!(error.starts_with("context \"one\" of the kubeconfig cannot be used") && error.contains("…@127.0.0.1"), "{error}");
+    assert!(!error.contains("PROXYPW"), "{error}");
+    let malformed = TWO.replace("https://127.0.0.1:1", "https://bob:SECRET PW@127.0.0.1:1");
+    let error = message(&bytes(&malformed), None).await;
+    assert!(!error.contains("SECRET"), "{error}");
+}
+
+#[tokio::test]
+async fn a_servers_address_keeps_no_login() {
+    let text = TWO.replace("https://127.0.0.1:1", "https://bob:SECRETPW@127.0.0.1:1/below");
+    let config = configuration(&bytes(&text), None).await.unwrap();
+    assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:1/below");
+}

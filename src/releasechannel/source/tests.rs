@@ -94,9 +94,21 @@ fn refuses_what_is_no_source() {
 }
 
 #[test]
-fn passwords_in_a_url_are_refused_and_not_said() {
-    let error = SourceRef::parse("https://ann:hunter2@h.example/x//acme.example/x").unwrap_err().to_string();
-    assert!(!error.contains("hunter2") && error.contains("@h.example/x"), "{error}");
+fn logins_are_refused_and_not_said() {
+    for text in [
+        "u:SRCPW@h.example//acme.example/x",
+        "u:SRCPW@h.example/x",
+        "https://u:SRCPW@h.example/x//acme.example/x",
+        "oci::u:SRC/PW@h.example//acme.example/x",
+        "u:SRCPW@h.example//Acme.example/x",
+    ] {
+        let error = SourceRef::parse(text).unwrap_err().to_string();
+        assert!(!error.contains("PW") && error.contains("…@h.example"), "{error}");
+    }
+    let error =
+        RepositoryRef::from_value(&json!({"type": "oci", "baseUrl": "https://u:SRCPW@h.example"})).unwrap_err().to_string();
+    assert!(!error.contains("PW") && error.contains("…@h.example"), "{error}");
+    assert_eq!(SourceRef::parse("a@b/c").unwrap(), SourceRef::Path("a@b/c".into()));
 }
 
 #[test]

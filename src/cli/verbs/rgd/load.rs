@@ -157,11 +157,11 @@ const CRD: &str = "CustomResourceDefinition";
 
 /// What a cluster serves of the kinds that the definitions mention.
 async fn served(global: &Global, found: &[Found]) -> Result<SchemaMap, Failure> {
-    let (host, server) = wire::connect(global).await?;
+    let (host, _) = wire::connect(global).await?;
     let definitions = found.iter().filter_map(|found| found.definition.as_ref().ok());
     let kinds: BTreeSet<GroupVersionKind> = definitions.flat_map(|definition| graph::kinds(&definition.spec)).collect();
     let asked = host.0.catalog().ensure(&kinds).await;
-    asked.map_err(|error| Failure::refused(format!("read the kinds of {server}: {}", chain(&error))))
+    asked.map_err(|error| Failure::refused(format!("read the kinds of {}: {}", host.1, chain(&error))))
 }
 
 /// All objects of files and folders; lists, as `kubectl get -o yaml` prints them, are their items.
