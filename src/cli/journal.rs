@@ -1,11 +1,14 @@
 //! The journal as a file: JSON lines, one run after the other.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::Mutex,
 };
+
+#[cfg(unix)]
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use plinth_run::{
     Event, EventKind, Journal,
@@ -29,16 +32,12 @@ impl FileJournal {
     /// Errors where another process holds the lock: two runs of one platform from one machine are one too many.
     pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
         let failed = |message: String| JournalError::Write { journal: path.display().to_string(), message };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| failed(format!("make folder: {error}")))?;
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| failed(error.to_string()))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        // What a platform is made of is not for everybody on this machine.
+        #[cfg(unix)]
+        options.mode(0o600);
+        let file = options.open(path).map_err(|error| failed(error.to_string()))?;
         file.try_lock().map_err(|_| failed("another run of plinth is writing it".to_owned()))?;
         let journal = Self { path: path.to_owned(), file: Mutex::new(file) };
         if let Some(cut) = journal.load()?.cut {
@@ -83,6 +82,15 @@ impl Journal for FileJournal {
     }
 }
 
+/// Makes the folder of plinth's own journals, for the user alone. A folder that a user names must be there: a typing error is no wish.
+pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    builder.mode(0o700);
+    builder.create(folder)
+}
+
 /// Reads a journal of another process or of the past, without a lock and without a change.
 pub(crate) fn read(path: &Path) -> Result<Replay, JournalError> {
     read_with_length(path).map(|(replay, _)| replay)
@@ -121,7 +129,7 @@ mod tests {
     #[test]
     fn what_was_appended_is_loaded_and_a_cut_line_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state/journal.jsonl");
+        let path = folder.path().join("journal.jsonl");
         let journal = FileJournal::open(&path).unwrap();
         journal.append(&event(1)).unwrap();
         drop(journal);
@@ -144,6 +152,26 @@ mod tests {
         assert_eq!(read(&path).unwrap().events.len(), 1);
         drop(journal);
         assert!(!is_being_written(&path));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn journals_are_for_their_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("state/plinth");
+        make_folder(&folder).unwrap();
+        let path = folder.join("journal.jsonl");
+        let _journal = FileJournal::open(&path).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&path)), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_not_made() {
+        let base = tempfile::tempdir().unwrap();
+        let error = FileJournal::open(&base.path().join("nodir/journal.jsonl")).unwrap_err().to_string();
+        assert!(error.contains("nodir/journal.jsonl") && !base.path().join("nodir").exists(), "{error}");
     }
 
     #[test]

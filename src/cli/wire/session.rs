@@ -20,7 +20,11 @@ use super::{
     lead::{self, ByLease},
     looped::{Delivery, InProcess, Turn},
 };
-use crate::{exit::Failure, journal::FileJournal, out::Out};
+use crate::{
+    exit::Failure,
+    journal::{FileJournal, make_folder},
+    out::Out,
+};
 
 /// Everything that a run of a verb holds.
 pub(crate) struct Session {
@@ -123,11 +127,21 @@ pub fn unfinished(state: &RunState) -> Option<RunId> {
 pub(crate) fn journal(asked: Option<&Path>, platform: &str, server: &str) -> Result<Arc<dyn Journal>, Failure> {
     let path = match asked {
         Some(path) => path.to_owned(),
-        None => journal_path(platform, server)?,
+        None => made_path(platform, server)?,
     };
-    let journal = FileJournal::open(&path)
-        .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
+    let journal = FileJournal::open(&path).map_err(|error| {
+        Failure::refused(error.to_string()).hint("--journal FILE, in a folder that is there, chooses another one")
+    })?;
     Ok(Arc::new(journal))
+}
+
+fn made_path(platform: &str, server: &str) -> Result<PathBuf, Failure> {
+    let path = journal_path(platform, server)?;
+    if let Some(folder) = path.parent() {
+        let refuse = |error| Failure::refused(format!("make the folder {}: {error}", folder.display()));
+        make_folder(folder).map_err(|error| refuse(error).hint("--journal FILE says where the run is recorded"))?;
+    }
+    Ok(path)
 }
 
 /// Where the journal of a platform on a server is, unless somebody chose another place.
