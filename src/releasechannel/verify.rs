@@ -178,6 +178,7 @@ pub(crate) async fn verify_resources(
     fetcher: &Fetcher,
     verification: &mut Verification,
 ) -> Result<(), ResolveError> {
+    configurations(closure).await?;
     let mut elsewhere = Vec::new();
     for node in closure.nodes.values() {
         for resource in &node.descriptor.resources {
@@ -199,6 +200,15 @@ pub(crate) async fn verify_resources(
         }
     }
     outside::compare(&elsewhere, fetcher, verification).await
+}
+
+/// Reads the configuration of every component version and compares it.
+pub(crate) async fn configurations(closure: &Closure) -> Result<(), ResolveError> {
+    for node in closure.nodes.values() {
+        let in_node = |source| ResolveError::Repository { path: node.path.clone(), source };
+        node.source.prove_configuration(&node.at()).await.map_err(in_node)?;
+    }
+    Ok(())
 }
 
 fn remark_missing(node: &Node, resource: &Resource, what: &str, verification: &mut Verification) -> Result<(), ResolveError> {

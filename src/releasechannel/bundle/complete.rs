@@ -134,9 +134,12 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn component(&mut self, node: &Node, locked: &[LockedResource]) -> Result<(), ResolveError> {
+        let at = node.at();
+        let in_node = |source| ResolveError::Repository { path: node.path.clone(), source };
+        self.found(node.source.prove_configuration(&at).await, format!("configuration of component {at}")).map_err(in_node)?;
         for resource in locked {
             let looked = self.resource(node, resource).await;
-            looked.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })?;
+            looked.map_err(in_node)?;
         }
         Ok(())
     }

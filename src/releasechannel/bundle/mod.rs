@@ -56,6 +56,7 @@ pub struct Bundle {
 /// that are left out are in the archive neither as manifests nor with their layers; the index itself stays as it was signed.
 pub async fn create(channel: &Channel, staging: &Path, kept: &Kept) -> Result<Bundle, ResolveError> {
     let staging = Staging::new(staging, channel, kept)?;
+    crate::verify::configurations(&channel.closure).await?;
     let mut bundle = Bundle {
         contents: Contents { place: "bundle".to_owned(), ..Contents::default() },
         resources: 0,

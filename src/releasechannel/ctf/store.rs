@@ -87,6 +87,10 @@ impl ArtifactStore for ContentStore {
         self.contents.place.clone()
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn tags<'a>(&'a self, repository: &'a str) -> BoxFuture<'a, Result<Vec<String>, RepositoryError>> {
         let tags = self.entries(repository).filter_map(|entry| entry.tag.clone()).collect();
         async move { Ok(tags) }.boxed()

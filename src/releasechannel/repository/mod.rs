@@ -64,6 +64,10 @@ pub trait ComponentRepository: Send + Sync + fmt::Debug {
     /// One component version's descriptor. Name and version inside have been compared with what was asked.
     fn descriptor<'a>(&'a self, component: &'a ComponentVersion) -> BoxFuture<'a, Result<FoundDescriptor, RepositoryError>>;
 
+    /// Reads the configuration that a component version's manifest names, and compares it with its digest. An archive has done so with
+    /// its descriptor; of a registry nothing of it is used, and it is not asked for again.
+    fn prove_configuration<'a>(&'a self, component: &'a ComponentVersion) -> BoxFuture<'a, Result<(), RepositoryError>>;
+
     /// Opens the blob, manifest or index with this digest in the component's own OCI repository.
     fn open<'a>(
         &'a self,

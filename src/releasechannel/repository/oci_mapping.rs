@@ -36,10 +36,10 @@ impl OciRepository {
 
     async fn find(&self, component: &ComponentVersion) -> Result<FoundDescriptor, RepositoryError> {
         let repository = self.location(&component.name);
-        let pointer = Pointer::Tag(versions::to_tag(&component.version));
-        let what = format!("{}/{repository}{pointer}", self.store.place());
-        let top = self.store.manifest(&repository, &pointer).await?;
-        let manifest = self.component_manifest(&repository, top, &what).await?;
+        let (manifest, what) = self.manifest_of(component, &repository).await?;
+        if self.store.is_local() {
+            self.prove(&repository, &manifest, &what).await?;
+        }
         let layer = self.descriptor_layer(&repository, &manifest, &what).await?;
         let digest = entry_digest(&layer, &what)?;
         let bytes = match embedded::bytes(&layer, &digest, self.limits.descriptor_bytes, &what)? {
@@ -52,6 +52,24 @@ impl OciRepository {
             return Err(RepositoryError::malformed(what, reason));
         }
         Ok(FoundDescriptor { descriptor: Arc::new(descriptor), digest })
+    }
+
+    /// The manifest of a component version, and what messages call it.
+    async fn manifest_of(&self, component: &ComponentVersion, repository: &str) -> Result<(Manifest, String), RepositoryError> {
+        let pointer = Pointer::Tag(versions::to_tag(&component.version));
+        let what = format!("{}/{repository}{pointer}", self.store.place());
+        let top = self.store.manifest(repository, &pointer).await?;
+        Ok((self.component_manifest(repository, top, &what).await?, what))
+    }
+
+    /// Compares the configuration with its digest.
+    async fn prove(&self, repository: &str, manifest: &Manifest, what: &str) -> Result<(), RepositoryError> {
+        let Some(config) = manifest.document.get("config").filter(|config| config.is_object()) else { return Ok(()) };
+        let digest = entry_digest(config, what)?;
+        if embedded::bytes(config, &digest, self.limits.manifest_bytes, what)?.is_some() {
+            return Ok(());
+        }
+        self.store.blob(repository, &digest).await?.read(self.limits.manifest_bytes).await.map(drop)
     }
 
     /// In an index, the manifest of the component version: the annotated one, else the only one with an artifact type or configuration
@@ -143,6 +161,15 @@ impl ComponentRepository for OciRepository {
         self.find(component).boxed()
     }
 
+    fn prove_configuration<'a>(&'a self, component: &'a ComponentVersion) -> BoxFuture<'a, Result<(), RepositoryError>> {
+        async move {
+            let repository = self.location(&component.name);
+            let (manifest, what) = self.manifest_of(component, &repository).await?;
+            self.prove(&repository, &manifest, &what).await
+        }
+        .boxed()
+    }
+
     fn open<'a>(
         &'a self,
         component: &'a str,
@@ -219,3 +246,6 @@ fn is_descriptor_type(media_type: &str) -> bool {
     .iter()
     .any(|start| media_type.starts_with(start))
 }
+
+#[cfg(test)]
+mod tests;

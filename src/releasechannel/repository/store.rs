@@ -83,6 +83,11 @@ pub trait ArtifactStore: Send + Sync + fmt::Debug {
     /// Where this is, for messages: a host or a file.
     fn place(&self) -> String;
 
+    /// Whether reading costs no request.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Tags of a repository; empty where the repository is unknown.
     fn tags<'a>(&'a self, repository: &'a str) -> BoxFuture<'a, Result<Vec<String>, RepositoryError>>;
 
