@@ -78,7 +78,8 @@ pub async fn reach(ports: &Ports, deadline: Deadline) -> Result<ClusterIdentity,
         };
         let left = deadline.left(clock.as_ref());
         if left.is_zero() {
-            return Err(failed(&ports.log, REACHABLE, Error::Unreachable { waited: deadline.total(), message }));
+            let waited = duration::short(clock.now().duration_since(deadline.from));
+            return Err(failed(&ports.log, REACHABLE, Error::Unreachable { waited, message }));
         }
         let next = wait.min(left);
         let next_in_ms = u64::try_from(next.as_millis()).unwrap_or(u64::MAX);

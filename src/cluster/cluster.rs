@@ -7,6 +7,7 @@ use plinth_api::{ClusterKey, Object, ObjectKey};
 use plinth_engine::ports::{Answer, Applier, Apply, Delete, Query, ReadError, Reader, WriteError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     access::AccessError,
@@ -59,6 +60,12 @@ impl Cluster {
     /// The client, for what the doors do not cover.
     pub fn client(&self) -> &kube::Client {
         self.transport.client()
+    }
+
+    /// Bounds every request by what is left until then, and lets none wait longer than 30 s in any case. `None` takes the bound away.
+    /// What is asked after that moment has a second for its answer. Watches go on.
+    pub fn give_up_at(&self, until: Option<Instant>) {
+        self.transport.give_up_at(until);
     }
 
     pub(crate) fn transport(&self) -> &Transport {

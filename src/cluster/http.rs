@@ -3,7 +3,11 @@
 //! kube's own `Client::request` is not used, because it logs the text of an answer that it cannot read (it may be a
 //! Secret), retries invisibly, and reads without a bound.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{
+    fmt::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
@@ -12,9 +16,12 @@ use kube::client::Body;
 use plinth_api::login;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// How long one request may take; a watch is no such request.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// How long a request may take where the whole has no time left: what was begun is still ended.
+const LEAST: Duration = Duration::from_secs(1);
 /// Largest answer that is read into memory. OpenAPI documents and pages of 500 objects stay far below.
 const MAX_ANSWER: usize = 64 << 20;
 /// Largest error text that is kept.
@@ -148,12 +155,24 @@ impl ApiStatus {
 #[derive(Clone)]
 pub(crate) struct Transport {
     client: kube::Client,
-    deadline: Duration,
+    /// When whoever asks gives up; shared by all clones.
+    until: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Transport {
     pub(crate) fn new(client: kube::Client) -> Self {
-        Self { client, deadline: DEADLINE }
+        Self { client, until: Arc::default() }
+    }
+
+    /// Sets when whoever asks gives up, or that nobody does.
+    pub(crate) fn give_up_at(&self, until: Option<Instant>) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// How long the next request may take.
+    fn patience(&self) -> Duration {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.map_or(DEADLINE, |until| until.saturating_duration_since(Instant::now()).clamp(LEAST, DEADLINE))
     }
 
     pub(crate) fn client(&self) -> &kube::Client {
@@ -184,9 +203,10 @@ impl Transport {
                 .map(http_body_util::Collected::to_bytes)
                 .map_err(|error| Fault::Connection(chain(&*error)))
         };
-        tokio::time::timeout(self.deadline, exchange)
+        let patience = self.patience();
+        tokio::time::timeout(patience, exchange)
             .await
-            .unwrap_or_else(|_| Err(Fault::Connection(format!("{what}: no answer within {:?}", self.deadline))))
+            .unwrap_or_else(|_| Err(Fault::Connection(format!("{what}: no answer within {:.1}s", patience.as_secs_f64()))))
     }
 
     /// Sends a request and hands over the open answer, for a watch; an error status is read and returned as a fault.

@@ -22,6 +22,7 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     }
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
+    host.give_up_after(args.timeout);
     let settings = Settings { timeout: args.timeout, ..Settings::default() };
     let journal = wire::journal(None, &settings.platform, &server)?;
     let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));

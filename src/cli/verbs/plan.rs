@@ -24,6 +24,7 @@ use crate::{
 pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcome, Failure> {
     let signals = listen()?;
     let (host, _) = before_the_run(&signals, connect(global)).await?;
+    host.give_up_after(args.timeout);
     let keys = before_the_run(&signals, wire::keys(&host, &args.source.source)).await?;
     let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
@@ -31,6 +32,8 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     install::choose(&args.controller, &args.source, &mut loaded, out)?;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
     let delivery = loaded.delivery(&args.source);
+    // Resolving took its own time.
+    host.give_up_after(args.timeout);
     let journal = Arc::new(VecJournal::default());
     let session = Session::open(host, journal, vec![talk], &loaded.settings.platform, delivery, signals)?;
     let request = loaded.request(None);

@@ -28,6 +28,7 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
     let filter = Filter::parse(args.filter.as_deref().unwrap_or_default())
         .map_err(|error| Failure::new(Outcome::Usage, format!("--filter: {error}")))?;
     let (host, _) = connect(global).await?;
+    host.give_up_after(args.timeout);
     let tree = if args.wait { settled(&host, args.timeout, out).await } else { load(&host).await };
     let tree = tree.map_err(|error| unreadable(&error, &host.1))?;
     match args.output {

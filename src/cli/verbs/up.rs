@@ -138,6 +138,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     let source = source(args, saved.as_ref());
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
+    host.give_up_after(args.timeout);
     let keys = before_the_run(&signals, wire::keys(&host, &source.source)).await?;
     let mut loaded = before_the_run(&signals, load_with(&source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
@@ -147,6 +148,8 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     let platform = &loaded.settings.platform;
     let delivery = wire::Delivery { turn: turn(args, platform), ..loaded.delivery(&source) };
+    // Resolving took its own time.
+    host.give_up_after(args.timeout);
     if args.apply || in_text {
         config.tell(out);
         let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
@@ -175,6 +178,7 @@ fn turn(args: &Up, platform: &str) -> Turn {
 /// The terminal's side of a run: what it is told, what it asks with, and what it shows.
 pub(super) struct View {
     messages: mpsc::Receiver<Message>,
+    host: Host,
     fetcher: Fetcher,
     model: Model,
 }
@@ -187,7 +191,7 @@ impl View {
         let fetcher = Fetcher::new(host.clone(), wanted(loaded), sender.clone());
         let mut model = screen::model(&Config::load(global));
         model.ui.place = global.context.clone().unwrap_or_default();
-        (Self { messages, fetcher, model }, Arc::new(Forward(sender)))
+        (Self { messages, host: host.clone(), fetcher, model }, Arc::new(Forward(sender)))
     }
 
     /// Shows the run and, where nobody else approves the plan, asks; stays open until the person leaves.
@@ -224,7 +228,7 @@ async fn review(
     (approver, answer): (&dyn Approver, oneshot::Sender<bool>),
     out: Out,
 ) -> Result<Outcome, Failure> {
-    let View { messages, fetcher, model } = view;
+    let View { messages, host, fetcher, model } = view;
     let stop = CancellationToken::new();
     let interrupt = stop.clone();
     let close = Arc::new(AtomicBool::new(false));
@@ -244,6 +248,8 @@ async fn review(
         app::run(model, &messages, &closing, Timestamp::now, perform)
     });
     let outcome = bring_up(loaded, session, approver, stop).await;
+    // Whoever looks around afterwards has no time limit.
+    host.0.give_up_at(None);
     if outcome == Outcome::Interrupted {
         close.store(true, Ordering::Relaxed);
     }

@@ -1,6 +1,6 @@
 //! The platform cluster behind bootstrap's ports.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use plinth_api::{ClusterKey, GroupVersionKind, Permission};
 use plinth_bootstrap::{Access, Schemas};
@@ -14,6 +14,7 @@ use plinth_engine::{
     schema::SchemaSource,
 };
 use plinth_run::ClusterIdentity;
+use tokio::time::Instant;
 
 use crate::{args::Global, exit::Failure};
 
@@ -22,6 +23,11 @@ use crate::{args::Global, exit::Failure};
 pub struct Host(pub Arc<Cluster>, pub String);
 
 impl Host {
+    /// Lets no request wait for longer than what is left of `timeout` from now.
+    pub(crate) fn give_up_after(&self, timeout: Duration) {
+        self.0.give_up_at(Instant::now().checked_add(timeout));
+    }
+
     /// The same error, saying which server did not answer.
     fn named(&self, error: ReadError) -> ReadError {
         match error {

@@ -158,6 +158,21 @@ async fn a_server_that_is_not_there_is_unavailable() {
 }
 
 #[tokio::test]
+async fn a_server_that_hangs_is_waited_for_as_long_as_there_is_time() {
+    // Connections are taken by the operating system, and nobody ever answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let cluster = Cluster::new(ClusterKey::host(), kube::Config::new(url.parse().unwrap())).unwrap();
+    let begun = tokio::time::Instant::now();
+    cluster.give_up_at(Some(begun + std::time::Duration::from_millis(1500)));
+    for expected in ["no answer within 1.5s", "no answer within 1.0s"] {
+        let error = cluster.identity().await.unwrap_err();
+        assert!(matches!(&error, ReadError::Unavailable(message) if message.ends_with(expected)), "{error}");
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn an_answer_that_cannot_be_read_is_not_quoted() {
     let (cluster, _) = server(|seen| discovery(&seen.path).unwrap_or(Reply::Text(200, "{\"data\": hunter2")));
     let error = Reader::get(&*cluster, &key(("", "v1", "Secret"), Some("ns"), "s")).await.unwrap_err().to_string();
