@@ -16,6 +16,7 @@ use crate::{
     args::{Global, Output, Plan},
     exit::Failure,
     out::Out,
+    present::Answer,
     saved,
     wire::{self, Session, before_the_run, connect, interrupted, listen},
 };
@@ -44,14 +45,25 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
         outcome
     };
     let outcome = interrupted(&session, CancellationToken::new(), planning).await;
-    if let Some(plan) = made {
-        args.file.iter().try_for_each(|file| saved::write(&plan, file))?;
-        match args.output {
-            Output::Human => told(&plan).iter().for_each(|line| out.data(line)),
-            Output::Json => out.data(&serde_json::to_string_pretty(&plan).expect("a plan is made of strings, numbers and lists")),
-        }
+    let Some(plan) = made else {
+        tell_reason(&session, args.output, out);
+        return Ok(outcome);
+    };
+    args.file.iter().try_for_each(|file| saved::write(&plan, file))?;
+    match args.output {
+        Output::Human => told(&plan).iter().for_each(|line| out.data(line)),
+        Output::Json => out.data(&serde_json::to_string_pretty(&plan).expect("a plan is made of strings, numbers and lists")),
     }
     Ok(outcome)
+}
+
+/// Why there is no plan, for whoever reads standard output as data: [`Talk`] has said it to people.
+fn tell_reason(session: &Session, output: Output, out: Out) {
+    let finished = session.log.read(|state| state.finished.clone());
+    if let (Output::Json, Some(finished)) = (output, finished) {
+        let failure = Failure { outcome: finished.outcome, message: finished.message, hint: finished.hint };
+        Answer::Document.refuse(&failure, out);
+    }
 }
 
 /// What a person must know while the plan is made: attempts, warnings, refusals. The plan itself goes to standard output.
