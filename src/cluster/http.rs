@@ -27,6 +27,9 @@ const MAX_ANSWER: usize = 64 << 20;
 /// Largest error text that is kept.
 const MAX_TEXT: usize = 2048;
 
+/// Who asks, in the server's audit log.
+const USER_AGENT: &str = concat!("plinth/", env!("CARGO_PKG_VERSION"));
+
 /// Content type of a server-side apply; JSON is YAML.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 /// Content type of plain JSON bodies.
@@ -77,6 +80,7 @@ impl Call {
         Request::builder()
             .method(self.method)
             .uri(uri)
+            .header(header::USER_AGENT, USER_AGENT)
             .header(header::ACCEPT, self.accept)
             .header(header::CONTENT_TYPE, content_type)
             .body(Body::from(bytes))
@@ -249,6 +253,12 @@ mod tests {
         assert_eq!(call.request().unwrap().uri(), "/api/v1/pods?labelSelector=a%20in%20%28x%2Cy%29&limit=5");
         let call = Call::get("/openapi/v3/apis/apps/v1?hash=A").query("x", "1");
         assert_eq!(call.request().unwrap().uri(), "/openapi/v3/apis/apps/v1?hash=A&x=1");
+    }
+
+    #[test]
+    fn every_request_says_who_asks() {
+        let request = Call::get("/version").request().unwrap();
+        assert_eq!(request.headers()[header::USER_AGENT], concat!("plinth/", env!("CARGO_PKG_VERSION")));
     }
 
     #[test]
