@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests may unwrap"))]
 
 pub mod artifact;
+pub mod bound;
 pub mod condition;
 pub mod crds;
 pub mod delivery;

@@ -163,7 +163,8 @@ impl Scenario {
             return Err(error(format!("the text has {} bytes, more than the {MAX_BYTES} that are read", text.len())));
         }
         let document = on_own_stack(|| {
-            serde_saphyr::from_str_with_options::<Document>(text, options()).map_err(|cause| error(cause.to_string()))
+            serde_saphyr::from_str_with_options::<Document>(text, options())
+                .map_err(|cause| error(crate::bound::words(&cause).unwrap_or_else(|| cause.to_string())))
         })?;
         let wanted = format!("{GROUP}/{VERSION}");
         if (document.api_version.as_str(), document.kind.as_str()) != (wanted.as_str(), "Scenario") {

@@ -74,7 +74,7 @@ fn options() -> serde_saphyr::Options {
 fn yaml_error(error: &serde_saphyr::Error) -> TextError {
     let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
     // The first line says what is wrong; the rest is a picture of the source.
-    let text = error.to_string();
+    let text = plinth_api::bound::words(error).unwrap_or_else(|| error.to_string());
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
     // The place is data of its own.
     let message = message.strip_prefix(&format!("line {line} column {column}: ")).unwrap_or(message);

@@ -238,7 +238,7 @@ fn diagnostic(error: &Error, text: &str) -> Diagnostic {
     let location = error.location().as_ref().and_then(place);
     let mut options = RenderOptions::new(&UserMessageFormatter);
     options.snippets = SnippetMode::Off;
-    let mut message = error.without_snippet().render_with_options(options);
+    let mut message = plinth_api::bound::words(error).unwrap_or_else(|| error.without_snippet().render_with_options(options));
     // The place is data of its own.
     if let Some(Location { line, column }) = location
         && let Some(bare) = message.strip_suffix(&format!(" at line {line}, column {column}"))
