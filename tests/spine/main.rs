@@ -8,6 +8,7 @@
 mod bad_channel;
 mod bad_cluster;
 mod bad_rgd;
+mod bad_server;
 mod by_hand;
 mod distribution;
 mod egress;
