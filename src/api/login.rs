@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(hidden_in_reference(text), expected);
             assert_eq!(hidden_in_reference(expected), expected, "twice is as once");
         }
-        for text in ["./a@b/c", "/home/a@b/x.tgz", "h.example:5000/x@sha256:abc", "h.example/x//acme.example/y:1.0.0"] {
+        for text in ["./a@b/c", "/srv/a@b/x.tgz", "h.example:5000/x@sha256:abc", "h.example/x//acme.example/y:1.0.0"] {
             assert_eq!(hidden_in_reference(text), text);
         }
     }
