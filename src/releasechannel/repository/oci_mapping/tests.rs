@@ -6,7 +6,8 @@ use crate::channel::Channel;
 use crate::error::{ErrorKind, ResolveError};
 use crate::options::Options;
 use crate::registry::{Registries, push};
-use crate::resolve::{Selection, inspect};
+use crate::resolve::inspect;
+use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};
 use crate::testing::{RealRegistry, data, offline};
 
