@@ -38,6 +38,6 @@ pub use content::{Content, Manifest, RgdText};
 pub use distribution::{Choice, Distribution, Rgd};
 pub use error::Error;
 pub use plan::Planned;
-pub use ports::{Access, Alone, Approval, Approver, Lead, Loop, Ports, Schemas};
+pub use ports::{Access, Alone, Approval, Approver, Lead, Listable, Loop, Ports, Schemas};
 pub use runner::Request;
 pub use settings::{Settings, ValuesFile};

@@ -10,7 +10,7 @@ use plinth_engine::{
 use plinth_run::ClusterIdentity;
 
 use crate::{
-    ports::{Access, Ports, Schemas},
+    ports::{Access, Listable, Ports, Schemas},
     preflight::Deadline,
     write::Retry,
 };
@@ -66,6 +66,10 @@ impl Access for Patient {
 impl Schemas for Patient {
     fn ensure<'a>(&'a self, kinds: &'a [GroupVersionKind]) -> Answer<'a, Result<Arc<dyn SchemaSource>, ReadError>> {
         Box::pin(self.ask("read the schemas of the kinds".into(), || self.ports.schemas.ensure(kinds)))
+    }
+
+    fn listable(&self) -> Answer<'_, Result<Vec<Listable>, ReadError>> {
+        Box::pin(self.ask("read what is served".into(), || self.ports.schemas.listable()))
     }
 }
 
@@ -133,6 +137,13 @@ mod tests {
             Box::pin(async {
                 self.is_away()?;
                 self.0.schemas.ensure(kinds).await
+            })
+        }
+
+        fn listable(&self) -> Answer<'_, Result<Vec<Listable>, ReadError>> {
+            Box::pin(async {
+                self.is_away()?;
+                self.0.schemas.listable().await
             })
         }
     }

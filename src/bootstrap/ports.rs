@@ -24,6 +24,18 @@ pub trait Access: Send + Sync {
 pub trait Schemas: Send + Sync {
     /// Fetches the schemas of these kinds, as they are now; kinds that are not served are no error. The answer is a snapshot.
     fn ensure<'a>(&'a self, kinds: &'a [GroupVersionKind]) -> Answer<'a, Result<Arc<dyn SchemaSource>, ReadError>>;
+
+    /// Every kind that can be listed, each in one version, as discovery says it now.
+    fn listable(&self) -> Answer<'_, Result<Vec<Listable>, ReadError>>;
+}
+
+/// A kind whose objects can be listed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listable {
+    /// The kind, in a version that is served.
+    pub gvk: GroupVersionKind,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
 }
 
 /// The loop that carries graphs out: in this process, or in the cluster.

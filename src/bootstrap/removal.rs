@@ -3,6 +3,9 @@
 //! What belongs to a platform is found by its label on the cluster, not by a journal, so that it works from any machine.
 
 mod carry;
+mod content;
+mod owners;
+mod scope;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -23,6 +26,7 @@ use crate::{
     write::Writer,
 };
 
+pub use scope::Scope;
 pub use survey::Survey;
 pub(crate) use survey::{list, tops};
 
@@ -43,25 +47,29 @@ pub async fn down(settings: &Settings, resumed: Option<RunId>, ports: &Ports, ap
 async fn taken_down(settings: &Settings, ports: &Ports, approver: &dyn Approver, deadline: Deadline) -> Result<(), Error> {
     let found = preflight::reach(ports, deadline).await?;
     preflight::identity(&ports.log, &found, None)?;
-    let ports = &patient(ports, deadline);
-    let survey = survey::look(&settings.platform, ports.reader.as_ref()).await?;
+    let plain = ports;
+    let ports = &patient(plain, deadline);
+    let survey = survey::look(&settings.platform, plain, ports).await?;
     let mut plan = plan(&survey, settings);
     plan.cluster = Some(found);
     ports.log.record(EventKind::Planned { plan: plan.clone() });
+    if let Some(message) = scope::unseen(&survey.scope.unseen) {
+        ports.log.record(EventKind::Warning { subject: None, reason: "NotLookedAt".into(), message });
+    }
     allowed(&survey, ports).await?;
     match approver.approve(&plan).await {
         Approval::Declined => return Err(Error::Declined),
         Approval::Granted(by) => ports.log.record(EventKind::Approved { by }),
     }
-    let writer = Writer { ports, settings, deadline };
     if survey.all().next().is_some() {
         ports.lead.take().await?;
     }
-    let result = carry::out(&survey, &plan, &writer).await;
+    let carry = carry::Carry { survey: &survey, plan: &plan, plain, writer: &Writer { ports, settings, deadline } };
+    let result = carry.out().await;
     ports.control.stop().await;
     ports.lead.release().await;
     let kept = result?;
-    carry::prove(&survey, &kept, &writer).await
+    carry.prove(kept).await
 }
 
 /// What will be deleted, in which order.
@@ -69,6 +77,7 @@ pub fn plan(survey: &Survey, settings: &Settings) -> Plan {
     let steps = [
         ("controller", &survey.controller, "it is gone, and this run does its work"),
         ("instances", &survey.instances, "they are gone, and everything below them"),
+        ("orphans", &survey.orphans, "they are gone"),
         ("definitions", &survey.definitions, "they are gone"),
         ("generated kinds", &survey.generated, "they are not served any more"),
         ("rights of the controller", &survey.rights, "they are gone"),
@@ -92,7 +101,7 @@ pub fn plan(survey: &Survey, settings: &Settings) -> Plan {
 fn change(found: &survey::Found) -> Change {
     Change {
         subject: Subject::root(found.key.clone()),
-        action: Action::Delete,
+        action: if found.stays.is_some() { Action::Skip } else { Action::Delete },
         by: By::Run,
         digest: String::new(),
         resource_version: found.object.resource_version().map(str::to_owned),
@@ -105,7 +114,8 @@ fn change(found: &survey::Found) -> Change {
 async fn allowed(survey: &Survey, ports: &Ports) -> Result<(), Error> {
     let kinds: Vec<_> = survey.all().map(|found| found.key.gvk.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let served = ports.schemas.ensure(&kinds).await?;
-    let permissions = survey.all().filter_map(|found| permission(found, served.as_ref())).collect();
+    let permissions =
+        survey.all().filter(|found| found.stays.is_none()).filter_map(|found| permission(found, served.as_ref())).collect();
     preflight::allowed(&permissions, ports).await
 }
 

@@ -95,7 +95,7 @@ mod tests {
 
     fn check(code: u16, body: &serde_json::Value) -> WriteError {
         let gvk = GroupVersionKind::new("apps", "v1", "Deployment");
-        let served = ServedKind { gvk: gvk.clone(), plural: "deployments".into(), namespaced: true };
+        let served = ServedKind { gvk: gvk.clone(), plural: "deployments".into(), namespaced: true, listable: true };
         let key = ObjectKey { cluster: ClusterKey::host(), gvk, namespace: Some("ns".into()), name: "x".into() };
         let status = ApiStatus::read(http::StatusCode::from_u16(code).unwrap(), body.to_string().as_bytes());
         write_error(&key, &served, "patch", Fault::Status(Box::new(status)))

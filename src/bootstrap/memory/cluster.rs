@@ -14,7 +14,7 @@ use plinth_run::ClusterIdentity;
 use serde_json::{Value, json};
 
 use crate::{
-    ports::{Access, Schemas},
+    ports::{Access, Listable, Schemas},
     wanted,
 };
 
@@ -281,7 +281,13 @@ impl Reader for FakeCluster {
                 Some((label, value)) => object.label(label) == Some(value),
                 None => true,
             };
-            let of_kind = inner.objects.iter().filter(|(key, _)| key.gvk == query.gvk);
+            let permission = format!("list {}", query.gvk.group_kind());
+            if inner.denied.contains(&permission) {
+                let resource = query.gvk.group_kind().to_string();
+                return Err(ReadError::Forbidden { verb: "list".into(), resource, message: "denied".into() });
+            }
+            let is_there = |key: &ObjectKey| query.namespace.is_none() || key.namespace == query.namespace;
+            let of_kind = inner.objects.iter().filter(|(key, _)| key.gvk == query.gvk && is_there(key));
             Ok(of_kind.map(|(_, object)| object).filter(|object| selected(object)).cloned().collect())
         })
     }
@@ -306,5 +312,11 @@ impl Access for FakeCluster {
 impl Schemas for FakeCluster {
     fn ensure<'a>(&'a self, _kinds: &'a [GroupVersionKind]) -> Answer<'a, Result<Arc<dyn SchemaSource>, ReadError>> {
         Box::pin(async { Ok(Arc::new(self.served()) as Arc<dyn SchemaSource>) })
+    }
+
+    fn listable(&self) -> Answer<'_, Result<Vec<Listable>, ReadError>> {
+        let listable = |kind: &Arc<KindInfo>| Listable { gvk: kind.gvk.clone(), namespaced: kind.namespaced };
+        let kinds = self.served().iter().map(listable).collect();
+        Box::pin(async { Ok(kinds) })
     }
 }

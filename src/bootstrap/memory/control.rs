@@ -329,7 +329,23 @@ fn children(parent: &ObjectKey, instance: &Object, graph: &Graph) -> Vec<(String
                 let namespace = parent.namespace.clone().unwrap_or_else(|| "default".into());
                 object.metadata_mut().insert("namespace".into(), namespace.into());
             }
+            label(&mut object, parent, instance);
             Some((rendered.node, object.key(&ClusterKey::host())?, object))
         })
         .collect()
+}
+
+/// Says on a child whose it is: its instance's, and that one's platform's.
+fn label(object: &mut Object, parent: &ObjectKey, instance: &Object) {
+    let labels = [
+        (keys::PLATFORM, instance.label(keys::PLATFORM)),
+        (keys::INSTANCE_ID, instance.uid()),
+        (keys::INSTANCE_GROUP, Some(parent.gvk.group.as_str())),
+        (keys::INSTANCE_VERSION, Some(parent.gvk.version.as_str())),
+        (keys::INSTANCE_KIND, Some(parent.gvk.kind.as_str())),
+        (keys::INSTANCE_NAME, Some(parent.name.as_str())),
+    ];
+    let mut all = object.labels();
+    all.extend(labels.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))));
+    object.metadata_mut().insert("labels".into(), json!(all));
 }

@@ -10,8 +10,13 @@ use plinth_engine::{
 use plinth_run::{Action, EventKind, Outcome, Plan, Recorder, SkipReason, StageId, Subject};
 use serde_json::json;
 
-use super::survey::{self, Found, Survey};
-use crate::{error::Error, gone, preflight, wanted, write::Writer};
+use super::{
+    content,
+    owners::{self, Owners},
+    scope,
+    survey::{self, Found, Survey},
+};
+use crate::{error::Error, gone, ports::Ports, preflight, wanted, write::Writer};
 
 /// Field manager of the mark on generated CRDs.
 const MANAGER_REMOVAL: &str = "plinth.dev/removal";
@@ -19,22 +24,100 @@ const MANAGER_REMOVAL: &str = "plinth.dev/removal";
 /// What stays, and why.
 pub(super) type Kept = BTreeMap<ObjectKey, String>;
 
-/// Deletes stage by stage. The loop runs while there is anything that it has to take its finalizer off.
-pub(super) async fn out(survey: &Survey, plan: &Plan, writer: &Writer<'_>) -> Result<Kept, Error> {
-    let mut kept = Kept::new();
-    stage(plan, &survey.controller, writer, &mut kept, Guard::None).await?;
-    if !survey.instances.is_empty() || !survey.definitions.is_empty() {
-        // Nobody follows the observer here: what is gone is found by looking.
-        let _observer = writer.ports.control.start().await.map_err(Error::Loop)?;
+/// A removal that was agreed to.
+pub(super) struct Carry<'a> {
+    pub(super) survey: &'a Survey,
+    pub(super) plan: &'a Plan,
+    /// Ports that ask once.
+    pub(super) plain: &'a Ports,
+    pub(super) writer: &'a Writer<'a>,
+}
+
+impl Carry<'_> {
+    /// Deletes stage by stage. The loop runs while there is anything that it has to take its finalizer off.
+    pub(super) async fn out(&self) -> Result<Kept, Error> {
+        let (survey, writer) = (self.survey, self.writer);
+        let mut kept = Kept::new();
+        self.stage(&survey.controller, &mut kept, Guard::None).await?;
+        if [&survey.instances, &survey.orphans, &survey.definitions].iter().any(|found| !found.is_empty()) {
+            // Nobody follows the observer here: what is gone is found by looking.
+            let _observer = writer.ports.control.start().await.map_err(Error::Loop)?;
+        }
+        self.stage(&survey.instances, &mut kept, Guard::None).await?;
+        self.stage(&survey.orphans, &mut kept, Guard::None).await?;
+        mark(survey, writer).await?;
+        self.stage(&survey.definitions, &mut kept, Guard::Defined).await?;
+        writer.ports.control.stop().await;
+        self.stage(&survey.generated, &mut kept, Guard::Stored).await?;
+        self.stage(&survey.rights, &mut kept, Guard::None).await?;
+        self.stage(&survey.foundation, &mut kept, Guard::Stored).await?;
+        Ok(kept)
     }
-    stage(plan, &survey.instances, writer, &mut kept, Guard::None).await?;
-    mark(survey, writer).await?;
-    stage(plan, &survey.definitions, writer, &mut kept, Guard::Defined).await?;
-    writer.ports.control.stop().await;
-    stage(plan, &survey.generated, writer, &mut kept, Guard::Stored).await?;
-    stage(plan, &survey.rights, writer, &mut kept, Guard::None).await?;
-    stage(plan, &survey.foundation, writer, &mut kept, Guard::Stored).await?;
-    Ok(kept)
+
+    async fn stage(&self, found: &[Found], kept: &mut Kept, guard: Guard) -> Result<(), Error> {
+        let Some(stage) = found.first().and_then(|first| self.plan.stage_of(&first.key)) else { return Ok(()) };
+        let title = self.plan.stages.iter().find(|known| known.id == stage).map(|known| known.title.clone()).unwrap_or_default();
+        self.writer.ports.log.record(EventKind::StageStarted { stage, title });
+        let result = self.delete_all(found, kept, guard).await;
+        let outcome = result.as_ref().map_or_else(Error::outcome, |()| Outcome::Done);
+        finished(self.writer, stage, outcome);
+        result
+    }
+
+    async fn delete_all(&self, found: &[Found], kept: &mut Kept, guard: Guard) -> Result<(), Error> {
+        for found in found {
+            match self.in_the_way(found, guard).await? {
+                Some(why) => keep(found, why, self.writer, kept),
+                None => delete(found, self.writer).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Why an object has to stay, if it has to.
+    async fn in_the_way(&self, found: &Found, guard: Guard) -> Result<Option<String>, Error> {
+        if found.key.gvk == wanted::namespace_kind() {
+            let looked = self.survey.scope.inside(&found.key.name, self.plain, self.writer.ports).await?;
+            return Ok(content::in_the_way(&looked, &self.survey.selector));
+        }
+        let kind = match guard {
+            Guard::Defined => survey::defined(&found.object),
+            Guard::Stored if found.key.gvk == wanted::crd_kind() => survey::stored(&found.object),
+            Guard::None | Guard::Stored => None,
+        };
+        let Some(kind) = kind else { return Ok(None) };
+        let left = survey::list(self.writer.ports.reader.as_ref(), &kind, "").await?;
+        let names: Vec<String> = left.iter().take(3).map(|found| found.key.to_string()).collect();
+        let text = || format!("{} of its kind are left: {}", left.len(), names.join(", "));
+        Ok((!left.is_empty()).then(text))
+    }
+
+    /// The proof: nothing that carries the label is left in any kind, except what stays for a reason.
+    pub(super) async fn prove(&self, mut kept: Kept) -> Result<(), Error> {
+        let log = &self.writer.ports.log;
+        let selector = &self.survey.selector;
+        let looked = self.survey.scope.labelled(selector, self.plain, self.writer.ports).await?;
+        let mut known = Owners::new(self.writer.ports.reader.as_ref());
+        let mut left = Vec::new();
+        for found in looked.found.into_iter().filter(|found| !kept.contains_key(&found.key)).collect::<Vec<_>>() {
+            if let Some(owner) = known.living(&found.object).await? {
+                keep(&found, format!("it belongs to {owner}"), self.writer, &mut kept);
+            } else if found.object.is_terminating() || !owners::references(&found.object).is_empty() {
+                // On its way out, or left to the garbage collector.
+                gone::wait(self.writer, &found.key, found.object.uid()).await?;
+            } else {
+                left.push(found.key.to_string());
+            }
+        }
+        if !left.is_empty() {
+            let error = Error::Failed(format!("still labelled {}: {}", keys::PLATFORM, left.join(", ")));
+            return Err(preflight::failed(log, preflight::NOTHING_LEFT, error));
+        }
+        let stays = if kept.is_empty() { String::new() } else { format!(" but {} that stay", kept.len()) };
+        let unseen = scope::unseen(&looked.unseen).map(|unseen| format!("; {unseen}")).unwrap_or_default();
+        preflight::passed(log, preflight::NOTHING_LEFT, format!("nothing labelled {selector} is left{stays}{unseen}"));
+        Ok(())
+    }
 }
 
 /// Labels the generated CRDs as the platform's. Once its definition is gone, nothing else would lead to a CRD any more, and a
@@ -77,42 +160,8 @@ enum Guard {
     Stored,
 }
 
-async fn stage(plan: &Plan, found: &[Found], writer: &Writer<'_>, kept: &mut Kept, guard: Guard) -> Result<(), Error> {
-    let Some(stage) = found.first().and_then(|first| plan.stage_of(&first.key)) else { return Ok(()) };
-    let title = plan.stages.iter().find(|known| known.id == stage).map(|known| known.title.clone()).unwrap_or_default();
-    writer.ports.log.record(EventKind::StageStarted { stage, title });
-    let result = delete_all(found, writer, kept, guard).await;
-    let outcome = result.as_ref().map_or_else(Error::outcome, |()| Outcome::Done);
-    finished(writer, stage, outcome);
-    result
-}
-
 fn finished(writer: &Writer<'_>, stage: StageId, outcome: Outcome) {
     writer.ports.log.record(EventKind::StageFinished { stage, outcome });
-}
-
-async fn delete_all(found: &[Found], writer: &Writer<'_>, kept: &mut Kept, guard: Guard) -> Result<(), Error> {
-    for found in found {
-        match in_the_way(found, writer, guard).await? {
-            Some(why) => keep(found, why, writer, kept),
-            None => delete(found, writer).await?,
-        }
-    }
-    Ok(())
-}
-
-/// Why an object has to stay, if it has to.
-async fn in_the_way(found: &Found, writer: &Writer<'_>, guard: Guard) -> Result<Option<String>, Error> {
-    let kind = match guard {
-        Guard::Defined => survey::defined(&found.object),
-        Guard::Stored if found.key.gvk == wanted::crd_kind() => survey::stored(&found.object),
-        Guard::None | Guard::Stored => None,
-    };
-    let Some(kind) = kind else { return Ok(None) };
-    let left = survey::list(writer.ports.reader.as_ref(), &kind, "").await?;
-    let names: Vec<String> = left.iter().take(3).map(|found| found.key.to_string()).collect();
-    let text = || format!("{} of its kind are left: {}", left.len(), names.join(", "));
-    Ok((!left.is_empty()).then(text))
 }
 
 fn keep(found: &Found, why: String, writer: &Writer<'_>, kept: &mut Kept) {
@@ -152,23 +201,5 @@ async fn delete(found: &Found, writer: &Writer<'_>) -> Result<(), Error> {
         result: None,
         uid: None,
     });
-    Ok(())
-}
-
-/// The proof: nothing that carries the label is left, except what stays for a reason.
-pub(super) async fn prove(survey: &Survey, kept: &Kept, writer: &Writer<'_>) -> Result<(), Error> {
-    let mut left = Vec::new();
-    for gvk in survey.searched() {
-        let found = survey::list(writer.ports.reader.as_ref(), &gvk, &survey.selector).await?;
-        left.extend(found.into_iter().map(|found| found.key).filter(|key| !kept.contains_key(key)));
-    }
-    let log = &writer.ports.log;
-    if !left.is_empty() {
-        let names: Vec<String> = left.iter().map(ToString::to_string).collect();
-        let error = Error::Failed(format!("still labelled {}: {}", keys::PLATFORM, names.join(", ")));
-        return Err(preflight::failed(log, preflight::NOTHING_LEFT, error));
-    }
-    let stays = if kept.is_empty() { String::new() } else { format!(" but {} that stay", kept.len()) };
-    preflight::passed(log, preflight::NOTHING_LEFT, format!("nothing labelled {} is left{stays}", survey.selector));
     Ok(())
 }

@@ -9,7 +9,8 @@ use plinth_engine::{
 };
 use serde_json::Value;
 
-use crate::{error::Error, install, rights, wanted};
+use super::{content, owners::Owners, scope::Scope};
+use crate::{error::Error, install, ports::Ports, rights, wanted};
 
 /// What belongs to a platform, in the order in which it goes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +21,8 @@ pub struct Survey {
     pub controller: Vec<Found>,
     /// Instances that the run wrote; what is below them the loop removes.
     pub instances: Vec<Found>,
+    /// What the loop made and whose instance is not there any more: nobody else would remove it.
+    pub orphans: Vec<Found>,
     /// Definitions, those that use others first, and Repositories.
     pub definitions: Vec<Found>,
     /// CRDs that the definitions brought.
@@ -28,8 +31,8 @@ pub struct Survey {
     pub rights: Vec<Found>,
     /// CRDs and namespaces that the run wrote.
     pub foundation: Vec<Found>,
-    /// Kinds that the definitions define.
-    pub kinds: BTreeSet<GroupVersionKind>,
+    /// Where else the label is looked for.
+    pub scope: Scope,
 }
 
 /// One object.
@@ -41,18 +44,15 @@ pub struct Found {
     pub object: Object,
     /// What a reviewer should know.
     pub note: Option<String>,
+    /// Why it has to stay, where that is known before anything is deleted.
+    pub stays: Option<String>,
 }
 
 impl Survey {
     /// Everything, in order.
     pub fn all(&self) -> impl Iterator<Item = &Found> {
-        let all = [&self.controller, &self.instances, &self.definitions, &self.generated, &self.rights, &self.foundation];
-        all.into_iter().flatten()
-    }
-
-    /// Every kind that a labelled object may have.
-    pub fn searched(&self) -> BTreeSet<GroupVersionKind> {
-        self.kinds.iter().cloned().chain(own_kinds()).chain(install::kinds()).collect()
+        let first = [&self.controller, &self.instances, &self.orphans, &self.definitions];
+        first.into_iter().chain([&self.generated, &self.rights, &self.foundation]).flatten()
     }
 }
 
@@ -67,8 +67,10 @@ fn own_kinds() -> Vec<GroupVersionKind> {
     ]
 }
 
-/// Looks for everything that carries the platform's label, and for what its definitions brought.
-pub(super) async fn look(platform: &str, reader: &dyn Reader) -> Result<Survey, Error> {
+/// Looks for everything that carries the platform's label, and for what its definitions brought. `plain` asks once, `patient` until
+/// there is an answer.
+pub(super) async fn look(platform: &str, plain: &Ports, patient: &Ports) -> Result<Survey, Error> {
+    let reader = patient.reader.as_ref();
     let selector = format!("{}={}", keys::PLATFORM, naming::label_value(platform));
     let mut survey = Survey { selector: selector.clone(), ..Survey::default() };
     for gvk in own_kinds() {
@@ -80,7 +82,7 @@ pub(super) async fn look(platform: &str, reader: &dyn Reader) -> Result<Survey, 
                 survey.generated.extend(generated);
                 survey.foundation.extend(noted(own, "stays where other objects of its kind are left"));
             }
-            "Namespace" => survey.foundation.extend(noted(found, "with everything that is left in it")),
+            "Namespace" => survey.foundation.extend(found),
             _ => survey.definitions.extend(found),
         }
     }
@@ -93,12 +95,13 @@ pub(super) async fn look(platform: &str, reader: &dyn Reader) -> Result<Survey, 
         if runs { &mut survey.controller } else { &mut survey.rights }.extend(found);
     }
     survey.definitions = users_first(survey.definitions);
-    survey.kinds = survey.definitions.iter().filter_map(|found| defines(&found.object)).collect();
-    for gvk in survey.kinds.clone() {
-        survey.instances.extend(list(reader, &gvk, &selector).await?);
+    let defined: BTreeSet<_> = survey.definitions.iter().filter_map(|found| defines(&found.object)).collect();
+    for gvk in &defined {
+        survey.instances.extend(list(reader, gvk, &selector).await?);
     }
     let uids: BTreeSet<String> = survey.instances.iter().filter_map(|found| found.object.uid().map(str::to_owned)).collect();
-    survey.instances.retain(|found| !found.object.label(keys::INSTANCE_ID).is_some_and(|parent| uids.contains(parent)));
+    // One below another goes with it.
+    survey.instances.retain(|found| found.object.label(keys::INSTANCE_ID).is_none_or(|parent| !uids.contains(parent)));
     let names: Vec<String> = survey.definitions.iter().filter(|f| is_definition(&f.object)).map(|f| f.key.name.clone()).collect();
     for name in names {
         let generated = format!("{}={}", keys::RGD_NAME, naming::label_value(&name));
@@ -106,7 +109,38 @@ pub(super) async fn look(platform: &str, reader: &dyn Reader) -> Result<Survey, 
     }
     survey.generated.sort_by(|a, b| a.key.cmp(&b.key));
     survey.generated.dedup_by(|a, b| a.key == b.key);
+    let made = survey.definitions.iter().flat_map(|found| makes(&found.object));
+    let recorded: Vec<_> = patient.log.read(|state| state.applied.keys().map(|key| key.gvk.clone()).collect());
+    let known = defined.into_iter().chain(made).chain(own_kinds()).chain(install::kinds()).chain(recorded).collect();
+    survey.scope = Scope::of(known, plain).await;
+    let looked = survey.scope.labelled(&selector, plain, patient).await?;
+    survey.scope.unseen = looked.unseen;
+    survey.orphans = orphans(looked.found, &survey, reader).await?;
+    tell_what_stays(&mut survey, plain, patient).await?;
     Ok(survey)
+}
+
+/// What is found besides and belongs to nothing that is there.
+async fn orphans(found: Vec<Found>, survey: &Survey, reader: &dyn Reader) -> Result<Vec<Found>, Error> {
+    let known: BTreeSet<&str> = survey.all().filter_map(|found| found.object.uid()).collect();
+    let mut owners = Owners::new(reader);
+    let mut orphans = Vec::new();
+    for found in found.into_iter().filter(|found| found.object.uid().is_none_or(|uid| !known.contains(uid))) {
+        if owners.living(&found.object).await?.is_none() {
+            orphans.push(Found { note: Some("what it belonged to is gone".to_owned()), ..found });
+        }
+    }
+    Ok(orphans)
+}
+
+/// Says of namespaces whether they hold what is not the platform's.
+async fn tell_what_stays(survey: &mut Survey, plain: &Ports, patient: &Ports) -> Result<(), Error> {
+    for found in survey.foundation.iter_mut().filter(|found| found.key.gvk == wanted::namespace_kind()) {
+        let looked = survey.scope.inside(&found.key.name, plain, patient).await?;
+        found.stays = content::in_the_way(&looked, &survey.selector);
+        found.note = found.stays.as_ref().map(|why| format!("stays: {why}"));
+    }
+    Ok(())
 }
 
 fn is_generated(found: &Found) -> bool {
@@ -120,20 +154,24 @@ fn noted(found: Vec<Found>, note: &str) -> impl Iterator<Item = Found> {
 /// All objects of a kind with a label; none where the kind is not served.
 pub(crate) async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: &str) -> Result<Vec<Found>, Error> {
     let query = Query { cluster: ClusterKey::host(), gvk: gvk.clone(), namespace: None, selector: selector.to_owned() };
-    let objects = match reader.list(&query).await {
-        Ok(objects) => objects,
+    Ok(ask(reader, &query).await?)
+}
+
+/// What a list answers; none where the kind is not served.
+pub(super) async fn ask(reader: &dyn Reader, query: &Query) -> Result<Vec<Found>, ReadError> {
+    let objects = match reader.list(query).await {
         Err(ReadError::NotServed(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
+        answer => answer?,
     };
     // Items of a list may come without their type.
     let found = |object: Object| {
         let key = ObjectKey {
             cluster: ClusterKey::host(),
-            gvk: gvk.clone(),
+            gvk: query.gvk.clone(),
             namespace: object.namespace().map(str::to_owned),
             name: object.name().to_owned(),
         };
-        Found { key, object, note: None }
+        Found { key, object, note: None, stays: None }
     };
     Ok(objects.into_iter().map(found).collect())
 }

@@ -130,12 +130,89 @@ async fn without_the_right_to_delete_nothing_is_deleted() {
 async fn what_is_gone_already_is_skipped_aloud() {
     let bench = up().await;
     let ports = bench.ports();
-    let survey = super::survey::look("default", ports.reader.as_ref()).await.unwrap();
+    let survey = super::survey::look("default", &ports, &ports).await.unwrap();
     assert_eq!(survey.selector, format!("{}=default", keys::PLATFORM));
     let repository = key("delivery.ocm.software/v1alpha1", "Repository", Some("default"), "repo");
     let gone = Gone { cluster: bench.cluster.clone(), key: repository };
     assert_eq!(super::down(&bench.settings, None, &ports, &gone).await, Outcome::Done, "{}", bench.message());
     assert_eq!(bench.count(|kind| matches!(kind, EventKind::ChangeSkipped { reason: SkipReason::Gone, .. })), 1);
+}
+
+/// A child as the loop labels it, of an instance with this UID.
+fn child(kind: (&str, &str), name: &str, uid: &str) -> plinth_api::Object {
+    object(json!({"apiVersion": kind.0, "kind": kind.1, "metadata": {"name": name, "namespace": "default", "labels": {
+        (keys::PLATFORM): "default", (keys::INSTANCE_ID): uid, (keys::INSTANCE_GROUP): "acme.example",
+        (keys::INSTANCE_VERSION): "v1alpha1", (keys::INSTANCE_KIND): "Worker", (keys::INSTANCE_NAME): "worker",
+    }}}))
+}
+
+/// Nobody removes the children of an instance that was torn away by hand: a proof that does not look at them is none.
+#[tokio::test(start_paused = true)]
+async fn children_of_an_instance_that_is_gone_go_too() {
+    for definitions_are_there in [true, false] {
+        let bench = up().await;
+        bench.cluster.take(&key("acme.example/v1alpha1", "Worker", Some("default"), "worker"));
+        for (kind, name) in [(("v1", "ConfigMap"), "worker-config"), (("late.example/v1", "Thing"), "lost")] {
+            bench.cluster.put(&child(kind, name, "uid-of-nobody"));
+        }
+        if !definitions_are_there {
+            assert_eq!(bench.down().await, Outcome::Done, "{}", bench.message());
+            bench.cluster.put(&child(("v1", "ConfigMap"), "worker-config", "uid-of-nobody"));
+        }
+        assert_eq!(bench.down().await, Outcome::Done, "{}", bench.message());
+        let late = key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "things.late.example");
+        assert_eq!(bench.cluster.objects().keys().collect::<Vec<_>>(), [&late]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_of_an_instance_that_stays_stay_with_it() {
+    let bench = up().await;
+    let theirs = bench.cluster.put(&object(json!({
+        "apiVersion": "acme.example/v1alpha1", "kind": "Worker", "metadata": {"name": "theirs", "namespace": "team"}, "spec": {},
+    })));
+    bench.cluster.put(&child(("v1", "ConfigMap"), "of-theirs", theirs.uid().unwrap()));
+    assert_eq!(bench.down().await, Outcome::Done, "{}", bench.message());
+    assert!(bench.cluster.objects().contains_key(&key("v1", "ConfigMap", Some("default"), "of-theirs")));
+    let said = bench.state().warnings.iter().any(|warned| warned.message.contains("it belongs to Worker.acme.example"));
+    assert!(said, "{:?}", bench.state().warnings);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_looked_at_is_said_with_the_proof() {
+    let bench = up().await;
+    bench.cluster.deny("list Thing.late.example");
+    assert_eq!(bench.down().await, Outcome::Done, "{}", bench.message());
+    let state = bench.state();
+    let said = "Thing.late.example could not be looked at: list Thing.late.example is not permitted";
+    assert!(state.checks.last().unwrap().message.contains(said), "{:?}", state.checks.last());
+    assert!(state.warnings.iter().any(|warned| warned.message.contains(said)), "{:?}", state.warnings);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_holds_something_of_others_stays() {
+    let config =
+        |name: &str| object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "other2"}}));
+    for (held, denied, why) in [
+        (Some("mine"), None, Some("holds ConfigMap/mine of others")),
+        (None, Some("list Thing.late.example"), Some("so it may hold objects of others")),
+        (None, None, None),
+    ] {
+        let mut bench = Bench::new();
+        bench.settings.namespace = Some("other2".into());
+        assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+        bench.cluster.put(&config("kube-root-ca.crt"));
+        held.map(|name| bench.cluster.put(&config(name)));
+        denied.into_iter().for_each(|permission| bench.cluster.deny(permission));
+        assert_eq!(bench.down().await, Outcome::Done, "{}", bench.message());
+        let namespace = key("v1", "Namespace", None, "other2");
+        assert_eq!(bench.cluster.objects().contains_key(&namespace), why.is_some());
+        let Some(why) = why else { continue };
+        let state = bench.state();
+        let note = state.plan.unwrap().changes().find(|change| change.subject.key == namespace).unwrap().note.clone();
+        assert!(note.unwrap().contains(why));
+        assert!(state.warnings.iter().any(|warned| warned.message.contains(why)), "{:?}", state.warnings);
+    }
 }
 
 /// An approver in whose time somebody deletes an object.

@@ -1,9 +1,9 @@
 //! The platform cluster behind bootstrap's ports.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use plinth_api::{ClusterKey, GroupVersionKind, Permission};
-use plinth_bootstrap::{Access, Schemas};
+use plinth_bootstrap::{Access, Listable, Schemas};
 use plinth_cluster::{
     Cluster,
     access::{self, Source},
@@ -72,5 +72,15 @@ impl Access for Host {
 impl Schemas for Host {
     fn ensure<'a>(&'a self, kinds: &'a [GroupVersionKind]) -> Answer<'a, Result<Arc<dyn SchemaSource>, ReadError>> {
         Box::pin(async move { Ok(Arc::new(self.0.catalog().ensure(kinds).await?) as Arc<dyn SchemaSource>) })
+    }
+
+    fn listable(&self) -> Answer<'_, Result<Vec<Listable>, ReadError>> {
+        Box::pin(async {
+            let mut seen = BTreeSet::new();
+            // Objects are the same in every version.
+            let all =
+                self.0.catalog().all().await?.into_iter().filter(|kind| kind.listable && seen.insert(kind.gvk.group_kind()));
+            Ok(all.map(|kind| Listable { gvk: kind.gvk, namespaced: kind.namespaced }).collect())
+        })
     }
 }

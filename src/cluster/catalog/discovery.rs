@@ -75,6 +75,8 @@ struct Resource {
     kind: String,
     #[serde(default)]
     namespaced: bool,
+    #[serde(default)]
+    verbs: Vec<String>,
 }
 
 /// `APIResourceList`; subresources have a slash in their name.
@@ -86,8 +88,13 @@ fn resources(group: &str, version: &str, answer: Value) -> Vec<ServedKind> {
             gvk: GroupVersionKind::new(group, version, resource.kind),
             plural: resource.name,
             namespaced: resource.namespaced,
+            listable: has_list(&resource.verbs),
         })
         .collect()
+}
+
+fn has_list(verbs: &[String]) -> bool {
+    verbs.iter().any(|verb| verb == "list")
 }
 
 #[derive(Deserialize)]
@@ -125,6 +132,8 @@ struct DiscoveredResource {
     response_kind: Option<ResponseKind>,
     #[serde(default)]
     scope: String,
+    #[serde(default)]
+    verbs: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -143,7 +152,8 @@ fn aggregated(answer: Value) -> Groups {
             let kinds = version.resources.into_iter().filter_map(|resource| {
                 let kind = resource.response_kind.filter(|kind| !kind.kind.is_empty())?.kind;
                 let gvk = GroupVersionKind::new(name, &version.version, kind);
-                Some(ServedKind { gvk, plural: resource.resource, namespaced: resource.scope == "Namespaced" })
+                let (namespaced, listable) = (resource.scope == "Namespaced", has_list(&resource.verbs));
+                Some(ServedKind { gvk, plural: resource.resource, namespaced, listable })
             });
             groups.insert((name.clone(), version.version.clone()), kinds.collect());
         }
@@ -163,15 +173,16 @@ mod tests {
             "apps",
             "v1",
             json!({"resources": [
-                {"name": "deployments", "kind": "Deployment", "namespaced": true},
+                {"name": "deployments", "kind": "Deployment", "namespaced": true, "verbs": ["get", "list"]},
                 {"name": "deployments/scale", "kind": "Scale", "namespaced": true},
             ]}),
         );
         let new = aggregated(json!({"items": [{"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": [
-            {"resource": "deployments", "responseKind": {"kind": "Deployment"}, "scope": "Namespaced",
+            {"resource": "deployments", "responseKind": {"kind": "Deployment"}, "scope": "Namespaced", "verbs": ["list"],
              "subresources": [{"subresource": "scale"}]},
         ]}]}]}));
         assert_eq!(new[&("apps".to_owned(), "v1".to_owned())], old);
+        assert!(old[0].listable && !resources("", "v1", json!({"resources": [{"name": "x", "kind": "X"}]}))[0].listable);
         assert_eq!(old[0].path(Some("ns")), "/apis/apps/v1/namespaces/ns/deployments");
         assert_eq!(old[0].path(None), "/apis/apps/v1/deployments");
     }

@@ -33,6 +33,8 @@ pub struct ServedKind {
     pub plural: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
+    /// Whether objects can be listed: those of a review, for one, cannot.
+    pub listable: bool,
 }
 
 impl ServedKind {

@@ -111,7 +111,7 @@ fn open_kinds(object: &Object) -> Option<Vec<KindInfo>> {
 }
 
 fn served(kind: &KindInfo) -> ServedKind {
-    ServedKind { gvk: kind.gvk.clone(), plural: kind.plural.clone(), namespaced: kind.namespaced }
+    ServedKind { gvk: kind.gvk.clone(), plural: kind.plural.clone(), namespaced: kind.namespaced, listable: true }
 }
 
 impl State {
