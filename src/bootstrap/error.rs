@@ -72,6 +72,20 @@ pub enum Error {
         /// Longest name.
         longest: usize,
     },
+    /// A name in a graph that no server takes.
+    #[error("node {node} of {rgd}: {kind} {name:?} is no name that Kubernetes takes: {rule}")]
+    ChildName {
+        /// The node.
+        node: String,
+        /// Name of the RGD.
+        rgd: String,
+        /// What is called so.
+        kind: String,
+        /// The name.
+        name: String,
+        /// The rule that it breaks.
+        rule: &'static str,
+    },
     /// The platform has a place already.
     #[error("platform {platform} lives in {} ({object}), it cannot come up as {wanted} as well", home(.object))]
     Elsewhere {
@@ -209,6 +223,7 @@ impl Error {
             | Self::Values { .. }
             | Self::OutsideLock { .. }
             | Self::Name { .. }
+            | Self::ChildName { .. }
             | Self::Elsewhere { .. }
             | Self::OtherDistribution { .. }
             | Self::Unusable(_)

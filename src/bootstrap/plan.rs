@@ -39,7 +39,7 @@ use crate::{
 };
 
 pub use compile::Built;
-pub use expand::Place;
+pub use expand::{Place, is_workload};
 pub(crate) use live::standing;
 pub use live::{Found, Standing};
 
@@ -126,6 +126,7 @@ pub fn draft(
     let root = built.last().expect("a distribution has at least its top-level definition");
     values::check(&instance, &root.graph, settings)?;
     let places = expand::all(&instance, &built)?;
+    place::names_of(&places)?;
     let mut remarks = lock::covers(&places, &content.lock)?;
     remarks.extend(images::remarks(content, distribution, settings, &places));
     Ok(Draft {

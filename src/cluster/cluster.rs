@@ -237,6 +237,11 @@ fn object_path(served: &ServedKind, key: &ObjectKey) -> Result<String, WriteErro
     if key.name.is_empty() {
         return Err(WriteError::Invalid { key: key.clone(), message: "the object has no name".to_owned() });
     }
+    // A server takes such a path for that of something else, and answers that it serves no such kind.
+    if matches!(key.name.as_str(), "." | "..") || key.name.contains(['/', '%']) {
+        let message = format!("{:?} is no name: it is a segment of a path, without / and %, and not . or ..", key.name);
+        return Err(WriteError::Invalid { key: key.clone(), message });
+    }
     Ok(format!("{}/{}", collection_path(served, key)?, crate::http::escape(&key.name)))
 }
 

@@ -168,15 +168,8 @@ pub(super) fn brought_by(gvk: &GroupVersionKind, places: &[Place]) -> Option<Str
     if let Some(crd) = places.iter().find(|place| is_crd_of(&place.object, gvk)) {
         return Some(crd.subject.to_string());
     }
-    let is_workload = |place: &&Place| {
-        let gvk = &place.subject.key.gvk;
-        let runs = matches!(
-            (gvk.group.as_str(), gvk.kind.as_str()),
-            ("apps", "Deployment" | "StatefulSet" | "DaemonSet") | ("batch", "Job" | "CronJob") | ("", "Pod")
-        );
-        runs && place.waits_for.is_empty()
-    };
-    let mut workloads: Vec<String> = places.iter().filter(is_workload).map(|place| place.subject.to_string()).collect();
+    let starts = |place: &&Place| is_workload(&place.subject.key.gvk) && place.waits_for.is_empty();
+    let mut workloads: Vec<String> = places.iter().filter(starts).map(|place| place.subject.to_string()).collect();
     workloads.sort();
     workloads.dedup();
     match workloads.as_slice() {
@@ -184,6 +177,14 @@ pub(super) fn brought_by(gvk: &GroupVersionKind, places: &[Place]) -> Option<Str
         [one] => Some(one.clone()),
         several => Some(format!("one of {}", several.join(", "))),
     }
+}
+
+/// Whether objects of a kind run programs, which may bring kinds.
+pub fn is_workload(gvk: &GroupVersionKind) -> bool {
+    matches!(
+        (gvk.group.as_str(), gvk.kind.as_str()),
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet") | ("batch", "Job" | "CronJob") | ("", "Pod")
+    )
 }
 
 fn is_crd_of(object: &Object, gvk: &GroupVersionKind) -> bool {

@@ -102,6 +102,11 @@ async fn a_namespaced_object_needs_its_namespace_and_any_object_a_name() {
     assert!(homeless.to_string().contains("deployments.apps lives in namespaces"), "{homeless}");
     let nameless = cluster.apply(&apply(key(("apps", "v1", "Deployment"), Some("ns"), ""))).await;
     assert!(matches!(nameless, Err(WriteError::Invalid { .. })));
+    for name in ["a/b", "50%", ".."] {
+        let no_name = key(("apps", "v1", "Deployment"), Some("ns"), name);
+        assert_eq!(cluster.get(&no_name).await, Ok(None), "nothing is called {name}");
+        assert!(matches!(cluster.apply(&apply(no_name)).await, Err(WriteError::Invalid { .. })), "{name}");
+    }
     cluster.apply(&apply(key(("", "v1", "Namespace"), Some("ignored"), "n"))).await.unwrap();
     assert_eq!(lines(&log).last().unwrap().split('?').next(), Some("PATCH /api/v1/namespaces/n"));
     assert_eq!(log.lock().unwrap().len(), 3, "what is wrong by itself is not sent");
