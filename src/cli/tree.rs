@@ -43,6 +43,8 @@ pub(crate) struct Leaf {
     pub(crate) unverified: Option<String>,
     /// What has to be there and ready before it can be made, where it is not there.
     pub(crate) waits_for: Vec<ObjectKey>,
+    /// Who is expected to bring its kind, where that is not served yet.
+    pub(crate) expected_from: Vec<ObjectKey>,
 }
 
 /// All objects of a platform, by key.
@@ -101,12 +103,19 @@ impl Tree {
             known.or_else(|| recorded_parent(object))
         };
         let (now, defined) = (Timestamp::now(), defined(found.values()));
+        let judged = expected::judged(graphs, found, outside);
+        let verdict = |key: &ObjectKey, object: &Object| match judged.get(key) {
+            Some(verdict) => verdict.clone(),
+            None if defined.contains(&key.gvk) => judge_instance(object, now),
+            None => judge_at(object, now),
+        };
         let leaf = |key: &ObjectKey, object: &Object| Leaf {
-            verdict: if defined.contains(&key.gvk) { judge_instance(object, now) } else { judge_at(object, now) },
+            verdict: verdict(key, object),
             parent: parent(key, object),
             children: Vec::new(),
             unverified: object.annotation(keys::UNVERIFIED).map(str::to_owned),
             waits_for: Vec::new(),
+            expected_from: Vec::new(),
         };
         let mut leaves: BTreeMap<ObjectKey, Leaf> = found.iter().map(|(key, object)| (key.clone(), leaf(key, object))).collect();
         leaves.extend(expected::missing(graphs, found, outside));
@@ -133,8 +142,8 @@ impl Tree {
         }
     }
 
-    /// An instance whose own status says Ready is not ready where a child is not there, or an instance below it is not ready
-    /// (contracts 13): nobody may have looked since.
+    /// An instance whose own status says Ready is not ready where a child is not there or not ready by `readyWhen`, or an instance
+    /// below it is not ready (contracts 13): nobody may have looked since.
     fn settle(&mut self, graphs: &Graphs) {
         let mut deepest_first: Vec<(usize, ObjectKey)> = self.leaves.keys().map(|key| (self.depth(key), key.clone())).collect();
         deepest_first.sort_by(|a, b| b.cmp(a));
@@ -146,7 +155,8 @@ impl Tree {
             let is_open = |child: &&ObjectKey| match self.leaves[*child].verdict.health {
                 Health::Current => false,
                 Health::NotFound | Health::Terminating => true,
-                _ => graphs.contains_key(&child.gvk) || !self.leaves[*child].waits_for.is_empty(),
+                // Judged as its node says; without a graph nobody knows what the node asks for.
+                _ => graphs.contains_key(&key.gvk),
             };
             let Some(child) = leaf.children.iter().find(is_open) else { continue };
             let message = format!("{child} is {}", plinth_run::health::word(self.leaves[child].verdict.health));

@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 
 use plinth_api::{Object, ObjectKey};
+use plinth_bootstrap::plan::is_workload;
 use plinth_engine::{
     graph::{self, Graph, Node, NodeKind, Rendered},
-    health::{Health, Verdict, judge},
+    health::{Health, Verdict},
+    instance::{failures, judge_child},
     naming::keys,
     ports::{ReadError, Reader},
 };
 
 use super::{Found, Graphs, Leaf};
+
+/// Reason of what waits for its kind.
+const DEFERRED: &str = "Deferred";
 
 /// Objects that instances read or want and that do not carry their labels: made by somebody else, or bereft of their labels.
 pub(super) async fn outside(graphs: &Graphs, found: &Found, reader: &dyn Reader) -> Result<Found, ReadError> {
@@ -33,20 +38,71 @@ pub(super) async fn outside(graphs: &Graphs, found: &Found, reader: &dyn Reader)
     Ok(outside)
 }
 
+/// Verdicts on children that are there, as the loop gives them: `readyWhen` decides, and what the last pass could not write has
+/// failed. An instance tells of itself.
+pub(super) fn judged(graphs: &Graphs, found: &Found, outside: &Found) -> BTreeMap<ObjectKey, Verdict> {
+    let mut judged = BTreeMap::new();
+    for (instance, object, graph) in instances(graphs, found) {
+        let failures = failures(object);
+        let verdict = |node: &Node, live: &Object| match failures.get(&node.id) {
+            Some(why) => Verdict::new(Health::Failed, "Failed", why.clone()),
+            None => judge_child(node, live),
+        };
+        let rendered = graph::render_with(graph, object, &observed(graph, object, found, outside));
+        let named = rendered.iter().filter_map(|rendered| {
+            let node = graph.node(&rendered.node).filter(|node| node.kind.is_owned())?;
+            Some((node, key_of(node, rendered, instance)?))
+        });
+        // A child whose name is known only during the run says itself which node it is of.
+        let uid = object.uid();
+        let labelled = found.iter().filter(|(_, child)| uid.is_some() && child.label(keys::INSTANCE_ID) == uid);
+        let labelled = labelled.filter_map(|(key, child)| Some((graph.node(child.label(keys::NODE_ID)?)?, key.clone())));
+        for (node, key) in named.chain(labelled) {
+            if let Some(live) = found.get(&key).filter(|_| !graphs.contains_key(&key.gvk)) {
+                judged.insert(key, verdict(node, live));
+            }
+        }
+    }
+    judged
+}
+
+/// What nodes are read as: the instance's children, and what it only reads.
+fn observed(graph: &Graph, object: &Object, found: &Found, outside: &Found) -> Vec<Object> {
+    let reads = |key: &ObjectKey| graph.nodes.iter().any(|node| node.kind == NodeKind::External && node.gvk == key.gvk);
+    let read = found.iter().chain(outside).filter(|(key, _)| reads(key)).map(|(_, object)| object.clone());
+    children(found, object).into_iter().chain(read).collect()
+}
+
 /// Leaves for everything that is wanted and not there.
 pub(super) fn missing(graphs: &Graphs, found: &Found, outside: &Found) -> BTreeMap<ObjectKey, Leaf> {
     let mut missing = BTreeMap::new();
     for (key, object, graph) in instances(graphs, found) {
-        let reads = |key: &ObjectKey| graph.nodes.iter().any(|node| node.kind == NodeKind::External && node.gvk == key.gvk);
-        let read = found.iter().chain(outside).filter(|(key, _)| reads(key)).map(|(_, object)| object.clone());
-        let observed: Vec<Object> = children(found, object).into_iter().chain(read).collect();
-        let rendered = graph::render_with(graph, object, &observed);
-        let mut look = Look { instance: key, found, outside, open: BTreeMap::new(), missing: &mut missing };
+        let rendered = graph::render_with(graph, object, &observed(graph, object, found, outside));
+        let failures = failures(object);
+        let mut look = Look { instance: key, found, outside, failures, open: BTreeMap::new(), missing: &mut missing };
         for node in &graph.nodes {
             look.node(node, &rendered);
         }
     }
+    expect_kinds(&mut missing, found);
     missing
+}
+
+/// Names the workloads that probably bring the kinds that are not served yet, as the plan does.
+fn expect_kinds(missing: &mut BTreeMap<ObjectKey, Leaf>, found: &Found) {
+    let made = missing.iter().filter(|(_, leaf)| leaf.verdict.reason != DEFERRED).map(|(key, _)| key);
+    let expected: Vec<ObjectKey> = found.keys().chain(made).filter(|key| is_workload(&key.gvk)).cloned().collect();
+    let names: Vec<String> = expected.iter().map(ToString::to_string).collect();
+    let from = match names.as_slice() {
+        [] => return,
+        [one] => one.clone(),
+        several => format!("one of {}", several.join(", ")),
+    };
+    for leaf in missing.values_mut().filter(|leaf| leaf.verdict.reason == DEFERRED) {
+        leaf.verdict.message = format!("{}; expected from {from}", leaf.verdict.message);
+        leaf.waits_for.extend(expected.iter().cloned());
+        leaf.expected_from.clone_from(&expected);
+    }
 }
 
 /// Instances that are to stay, each with its graph.
@@ -80,6 +136,8 @@ struct Look<'a> {
     instance: &'a ObjectKey,
     found: &'a Found,
     outside: &'a Found,
+    /// Nodes that the last pass could not write.
+    failures: BTreeMap<String, String>,
     /// Nodes that hold up those that read them, with the objects that are not there or not ready.
     open: BTreeMap<&'a str, Vec<ObjectKey>>,
     missing: &'a mut BTreeMap<ObjectKey, Leaf>,
@@ -113,7 +171,8 @@ impl<'a> Look<'a> {
         let Some(live) = self.found.get(key).or_else(|| self.outside.get(key)) else {
             return node.kind == NodeKind::ExternalSelector;
         };
-        !live.is_terminating() && (node.ready_when.is_empty() || judge(live).health == Health::Current)
+        // What may not be read is taken for ready.
+        live.0.is_empty() || judge_child(node, live).health == Health::Current
     }
 
     /// What is there speaks for itself; what is not there gets a leaf.
@@ -122,7 +181,8 @@ impl<'a> Look<'a> {
             return;
         }
         let verdict = match before.first() {
-            _ if node.is_deferred() => Verdict::new(Health::Waiting, "Deferred", format!("{} is not served yet", node.gvk)),
+            _ if self.failures.contains_key(&node.id) => Verdict::new(Health::Failed, "Failed", self.failures[&node.id].clone()),
+            _ if node.is_deferred() => Verdict::new(Health::Waiting, DEFERRED, format!("{} is not served yet", node.gvk)),
             Some(first) => Verdict::new(Health::Waiting, "NotMade", format!("it is made once {first} is ready")),
             None => Verdict::not_found(),
         };
@@ -132,6 +192,7 @@ impl<'a> Look<'a> {
             children: Vec::new(),
             unverified: None,
             waits_for: before.to_vec(),
+            expected_from: Vec::new(),
         };
         self.missing.entry(key.clone()).or_insert(leaf);
     }

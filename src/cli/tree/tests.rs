@@ -26,7 +26,7 @@ fn platform() -> Arc<FakeCluster> {
                 "data": {"text": "${schema.spec.text}"}}},
             {"id": "claim", "readyWhen": ["${claim.status.phase == 'Bound'}"],
                 "template": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"}}},
-            {"id": "user", "template": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "user",
+            {"id": "user", "readyWhen": ["${size(user.secrets) > 0}"], "template": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "user",
                 "annotations": {"volume": "${claim.status.phase}", "secret": "${outside.metadata.name}"}}}},
         ]),
     );
@@ -36,7 +36,7 @@ fn platform() -> Arc<FakeCluster> {
     cluster.put(&object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "outside", "namespace": "n"}})));
     child(&cluster, "ConfigMap", "config", &app, &json!({"data": {"text": "x"}}));
     child(&cluster, "PersistentVolumeClaim", "claim", &app, &json!({"status": {"phase": "Bound"}}));
-    child(&cluster, "ServiceAccount", "user", &app, &json!({}));
+    child(&cluster, "ServiceAccount", "user", &app, &json!({"secrets": [{"name": "token"}]}));
     cluster
 }
 
@@ -106,6 +106,48 @@ async fn a_platform_that_is_whole_is_ready() {
     assert_eq!(why(&tree), ["default ready"]);
 }
 
+/// `up` waits for `readyWhen`: whoever looks must not call ready what it waits for.
+#[tokio::test]
+async fn a_child_is_ready_when_its_node_says_so() {
+    let cluster = platform();
+    let user = key("v1", "ServiceAccount", "user");
+    let mut live = cluster.take(&user).unwrap();
+    for secrets in [Some(json!([])), None] {
+        live.0.remove("secrets");
+        live.0.extend(secrets.map(|secrets| ("secrets".to_owned(), secrets)));
+        cluster.take(&user);
+        cluster.put(&live);
+        let tree = load(&cluster).await;
+        let verdict = &tree.leaves[&user].verdict;
+        assert_eq!((verdict.health, verdict.reason.as_str()), (Health::InProgress, "NotReady"), "{}", verdict.message);
+        assert!(verdict.message.contains("readyWhen"), "{}", verdict.message);
+        assert_eq!(tree.health(), Health::InProgress);
+        assert_eq!(why(&tree), ["default waiting", "app waiting", "user progressing"]);
+    }
+}
+
+/// The loop's last word on what the server refused is in the conditions of the instance.
+#[tokio::test]
+async fn what_could_not_be_written_has_failed() {
+    let cluster = platform();
+    let config = key("v1", "ConfigMap", "config");
+    let message = "resource error: node \"config\": ConfigMap/n/config is refused: data: Invalid value";
+    let not = |kind: &str| json!({"type": kind, "status": "False", "reason": "NotReady", "message": message});
+    let status = json!({"state": "ERROR", "conditions": [not("ResourcesReady"), not("Ready")]});
+    cluster.status(&key("x.test/v1", "App", "app"), status);
+    for is_there in [true, false] {
+        if !is_there {
+            cluster.take(&config).unwrap();
+        }
+        let tree = load(&cluster).await;
+        let verdict = &tree.leaves[&config].verdict;
+        assert_eq!(verdict.health, Health::Failed);
+        assert!(verdict.message.contains("is refused: data"), "{}", verdict.message);
+        assert_eq!(tree.health(), Health::Failed);
+        assert_eq!(why(&tree), ["default waiting", "app failed", "config failed"]);
+    }
+}
+
 #[tokio::test]
 async fn what_was_deleted_while_nobody_reconciles_is_missing_and_is_the_root_cause() {
     let cluster = platform();
@@ -123,6 +165,31 @@ async fn what_was_deleted_while_nobody_reconciles_is_missing_and_is_the_root_cau
     assert_eq!(tree.leaves[&key("v1", "ServiceAccount", "user")].verdict.health, Health::Waiting);
     let user = tree.why(&key("v1", "ServiceAccount", "user"));
     assert_eq!(user.root().unwrap().subject, key("v1", "PersistentVolumeClaim", "claim"));
+}
+
+/// The plan knows who is expected to bring a kind: so does whoever is asked why it is not there.
+#[tokio::test]
+async fn what_waits_for_its_kind_names_who_is_expected_to_bring_it() {
+    let cluster = platform();
+    rgd(
+        &cluster,
+        "app",
+        "App",
+        &json!([
+            {"id": "operator", "readyWhen": ["${operator.status.availableReplicas > 0}"], "template": {
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "operator"}, "spec": {
+                    "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+                    "spec": {"containers": [{"name": "a", "image": "b"}]}}}}},
+            {"id": "late", "template": {"apiVersion": "late.test/v1", "kind": "Late", "metadata": {"name": "late"}}},
+        ]),
+    );
+    // Whether a kind lives in namespaces is known when it is served.
+    let late = ObjectKey { namespace: None, ..key("late.test/v1", "Late", "late") };
+    let tree = load(&cluster).await;
+    let explanation = tree.why(&late);
+    assert!(explanation.chain[0].verdict.message.contains("expected from Deployment.apps/n/operator"), "{explanation:?}");
+    let root = &explanation.root().unwrap().subject;
+    assert_eq!((root.name.as_str(), tree.leaves[&late].expected_from.len()), ("operator", 1), "{explanation:?}");
 }
 
 #[tokio::test]

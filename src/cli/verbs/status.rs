@@ -70,7 +70,7 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
     let tree = load(&host).await.map_err(|error| unreadable(&error, &host.1))?;
     let key = find(&tree, &args.subject)?;
     let explanation = tree.why(&key);
-    let next = next_step(&explanation);
+    let next = next_step(&explanation, &tree);
     match args.output {
         Output::Json => {
             out.data(&json!({"chain": explanation.chain, "cyclic": explanation.cyclic, "next": next}).to_string());
@@ -91,12 +91,20 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
 }
 
 /// What helps: against a root cause that `up` makes again, or as the catalogue says it for the deepest cause that it knows.
-fn next_step(explanation: &Explanation<ObjectKey>) -> Option<String> {
+fn next_step(explanation: &Explanation<ObjectKey>, tree: &Tree) -> Option<String> {
     let known = || {
         let advice = explanation.chain.iter().rev().find_map(|cause| advice(&cause.subject.gvk, &cause.verdict))?;
         Some(format!("{} (docs/why/{}.md)", advice.next, advice.id))
     };
-    explanation.root().and_then(made_again).or_else(known)
+    let root = explanation.root()?;
+    made_again(root).or_else(|| brought(&root.subject, tree)).or_else(known)
+}
+
+/// Who is expected to bring the kind that a root cause waits for.
+fn brought(root: &ObjectKey, tree: &Tree) -> Option<String> {
+    let expected = tree.leaves.get(root).map(|leaf| &leaf.expected_from).filter(|expected| !expected.is_empty())?;
+    let names: Vec<String> = expected.iter().map(ToString::to_string).collect();
+    Some(format!("{} is there and has not brought {} yet: its own log says why", names.join(" or "), root.gvk))
 }
 
 fn made_again(root: &Cause<ObjectKey>) -> Option<String> {
@@ -173,7 +181,9 @@ fn human(tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
     out.data(&format!("{}  {ready} of {} ready", word(tree.health()), tree.leaves.len()));
     tree.unverified().iter().for_each(|what| out.data(&format!("unverified   {what}")));
     if let Some(lacks) = &tree.begun {
-        out.data(&format!("begun, not brought up: {lacks}; plinth up goes on with it, plinth down --apply removes it"));
+        out.data(&format!(
+            "not brought up, or not removed to the end: {lacks}; plinth up brings it up, plinth down --apply removes it"
+        ));
     }
     let roots: Vec<(&ObjectKey, &Leaf)> = tree.roots().collect();
     roots.into_iter().for_each(|(key, leaf)| branch(tree, kept, (key, leaf), 0, out));

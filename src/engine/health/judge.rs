@@ -24,7 +24,18 @@ pub fn judge_at(object: &Object, now: Timestamp) -> Verdict {
 
 /// The same for an object that is known to be an instance: one that no controller has touched is not as well as it looks.
 pub fn judge_instance(object: &Object, now: Timestamp) -> Verdict {
-    deleted(object).or_else(|| kcp::untouched(object)).unwrap_or_else(|| judge_at(object, now))
+    let own = || deleted(object).or_else(|| kcp::untouched(object)).or_else(|| in_error(object));
+    own().unwrap_or_else(|| judge_at(object, now))
+}
+
+/// An instance that says of its own generation that something of it has failed.
+fn in_error(object: &Object) -> Option<Verdict> {
+    let says_so = object.at(&["status", "state"]).and_then(Value::as_str) == Some("ERROR");
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array)?;
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready")?;
+    let observed = ready["observedGeneration"].as_i64().unwrap_or(object.generation());
+    let is_about_this = ready["status"] != "True" && observed >= object.generation();
+    (says_so && is_about_this).then(|| Verdict::new(Health::Failed, "Error", ready["message"].as_str().unwrap_or_default()))
 }
 
 fn deleted(object: &Object) -> Option<Verdict> {

@@ -11,6 +11,7 @@ mod decision;
 mod expand;
 mod external;
 mod inventory;
+mod judge;
 mod members;
 mod observation;
 mod owned;
@@ -23,6 +24,7 @@ mod values;
 pub use decide::decide;
 pub use decision::{Action, Decision, InstanceState, NodeState, NodeVerdict, WaitsFor, Watch};
 pub(crate) use expand::expand;
+pub use judge::{failures, judge_child, unready};
 pub use observation::{Applied, Failure, Observation};
 pub(crate) use values::{Trouble, Values};
 

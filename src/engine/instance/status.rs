@@ -1,5 +1,8 @@
 //! The instance's status: projected fields, `state`, conditions (kro.md section 15).
 
+use std::collections::BTreeMap;
+
+use plinth_api::Object;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -77,6 +80,22 @@ fn resolved() -> Say {
     say("GraphResolved", "True", "Resolved", "runtime graph created and all resources resolved")
 }
 
+/// What the message of `ResourcesReady` begins with where nodes have failed.
+const RESOURCE_ERROR: &str = "resource error: ";
+
+/// The way back from [`waiting`]: nodes that have failed, with what they said.
+pub(super) fn failures(instance: &Object) -> BTreeMap<String, String> {
+    let conditions = instance.at(&["status", "conditions"]).and_then(Value::as_array).into_iter().flatten();
+    let is_about_this = |condition: &&Value| {
+        let observed = condition["observedGeneration"].as_i64().unwrap_or(instance.generation());
+        condition["type"] == "ResourcesReady" && condition["status"] == "False" && observed >= instance.generation()
+    };
+    let message =
+        conditions.filter(is_about_this).find_map(|condition| condition["message"].as_str()?.strip_prefix(RESOURCE_ERROR));
+    let said = message.unwrap_or_default().strip_prefix("node \"").into_iter().flat_map(|rest| rest.split("; node \""));
+    said.filter_map(|said| said.split_once("\": ")).map(|(node, why)| (node.to_owned(), why.to_owned())).collect()
+}
+
 /// What the nodes that are not ready say, failures alone where there are any.
 fn waiting(nodes: &[NodeVerdict]) -> String {
     let list = |wanted: &dyn Fn(NodeState) -> bool| {
@@ -87,7 +106,7 @@ fn waiting(nodes: &[NodeVerdict]) -> String {
         says.collect::<Vec<_>>().join("; ")
     };
     match list(&|state| state == NodeState::Failed) {
-        failed if !failed.is_empty() => format!("resource error: {failed}"),
+        failed if !failed.is_empty() => format!("{RESOURCE_ERROR}{failed}"),
         _ => format!("awaiting resource readiness: {}", list(&|state| !matches!(state, NodeState::Ready | NodeState::Skipped))),
     }
 }
@@ -208,5 +227,29 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
         (Value::Array(left), Value::Array(right)) => left.len() == right.len() && left.iter().zip(right).all(|(a, b)| same(a, b)),
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
         _ => left == right,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: &str, state: NodeState, message: &str) -> NodeVerdict {
+        NodeVerdict { id: id.into(), state, objects: Vec::new(), waits_for: None, message: message.into() }
+    }
+
+    #[test]
+    fn what_failed_is_read_back_from_the_conditions() {
+        let refused = "ConfigMap/n/a is refused: \"x\": must be; a string";
+        let nodes =
+            [node("a", NodeState::Failed, refused), node("b", NodeState::Failed, "no"), node("c", NodeState::Unready, "waits")];
+        let instance = |generation: i64| {
+            let condition =
+                json!({"type": "ResourcesReady", "status": "False", "observedGeneration": 2, "message": waiting(&nodes)});
+            Object::from_value(json!({"metadata": {"generation": generation}, "status": {"conditions": [condition]}})).unwrap()
+        };
+        let expected = [("a".to_owned(), refused.to_owned()), ("b".to_owned(), "no".to_owned())];
+        assert_eq!(failures(&instance(2)), BTreeMap::from(expected));
+        assert!(failures(&instance(3)).is_empty());
     }
 }
