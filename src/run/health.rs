@@ -2,6 +2,9 @@
 
 pub use plinth_engine::health::Health;
 
+/// Reason of what the API server refuses: trying again does not help.
+pub const REFUSED: &str = "Refused";
+
 /// All of them, in the order of the enum.
 pub const ALL: [Health; 7] = [
     Health::Current,

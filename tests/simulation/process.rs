@@ -16,7 +16,7 @@ use plinth_cluster::{
 use plinth_controller::{Handle, Options, start};
 use plinth_engine::ports::Applier;
 use plinth_run::{
-    Event, Journal, Log, Outcome, Recorder, RunId,
+    Event, Journal, Log, Outcome, Recorder, RunId, Verb,
     feed::Feed,
     journal::{Replay, decode, encode},
     ports::JournalError,
@@ -94,7 +94,7 @@ impl Process<'_> {
             distribution: &platform.distribution,
             settings: &settings,
             saved: None,
-            resumed: self.log.read(unfinished),
+            resumed: self.log.read(unfinished(Verb::Up)),
         };
         let ports = self.ports();
         self.alive(runner::up(&request, &ports, &Always("--apply".into()))).await
@@ -104,7 +104,7 @@ impl Process<'_> {
     pub(crate) async fn down(&self, values: &Values) -> Option<Outcome> {
         let ports = self.ports();
         let (settings, approver) = (values.settings(), Always("--apply".into()));
-        self.alive(removal::down(&settings, self.log.read(unfinished), &ports, &approver)).await
+        self.alive(removal::down(&settings, self.log.read(unfinished(Verb::Down)), &ports, &approver)).await
     }
 
     /// The loop alone, for as long as `until` takes; whether it lived that long.

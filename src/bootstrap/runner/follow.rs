@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use plinth_api::{GroupKind, Object};
 use plinth_run::{
-    Action, EventKind, Health, Observer, Outcome, Recorder, RunState, Seen, Sighting, Stage, StageId, SubjectState,
+    EventKind, Health, Observer, Outcome, Recorder, RunState, Seen, Sighting, SkipReason, Stage, StageId, SubjectState, health,
     plan::Writer as By,
 };
 use serde_json::Value;
@@ -15,6 +15,8 @@ use crate::{error::Error, plan::Planned, write::Writer};
 
 /// How soon a loop that has work left is asked again whether it has settled; no event says so.
 const SETTLE: Duration = Duration::from_millis(50);
+/// How long nothing has to move before what the server refuses ends the run: others may be about to begin.
+const QUIET: Duration = Duration::from_secs(5);
 /// How many objects an error names.
 const NAMED: usize = 10;
 
@@ -127,10 +129,20 @@ impl<'a> Follow<'a> {
         }) {
             return Err(Error::Failed(failed));
         }
+        if let Some(at) = self.stuck()
+            && later(at, QUIET) <= now
+        {
+            return Err(Error::Failed(self.read(refusals).join("\n")));
+        }
         if self.writer.deadline.left(self.writer.ports.log.clock().as_ref()).is_zero() {
             return Err(Error::Deadline(self.unfinished(now)));
         }
         Ok(())
+    }
+
+    /// Since when nothing has moved and nothing is left that could, but for what the server refuses.
+    fn stuck(&self) -> Option<Timestamp> {
+        self.read(|state| if is_stuck(state, &self.instance_kinds) { state.changed } else { None })
     }
 
     /// When a failed object counts as failed for good. A definition that is refused stays so.
@@ -148,7 +160,8 @@ impl<'a> Follow<'a> {
     fn pause(&self, now: Timestamp) -> Duration {
         let heartbeat = later(self.quiet_since(), self.writer.settings.heartbeat);
         let due = self.read(|state| state.subjects.values().filter_map(|known| self.due(known)).min());
-        let next = [Some(heartbeat), due, Some(self.writer.deadline.at)].into_iter().flatten().min().unwrap_or(heartbeat);
+        let stuck = self.stuck().map(|at| later(at, QUIET));
+        let next = [Some(heartbeat), due, stuck, Some(self.writer.deadline.at)].into_iter().flatten().min().unwrap_or(heartbeat);
         // A clock with coarse steps must not make this spin.
         Duration::try_from(next.duration_since(now)).unwrap_or_default().max(Duration::from_millis(1))
     }
@@ -212,6 +225,26 @@ impl<'a> Follow<'a> {
     }
 }
 
+/// Whether something is refused, and everything else that is not ready waits for that. Instances are as their children are.
+fn is_stuck(state: &RunState, instance_kinds: &BTreeSet<GroupKind>) -> bool {
+    let waits_for_refused =
+        |known: &&SubjectState| is_refused(known) || known.causes.last().is_some_and(|cause| cause.reason == health::REFUSED);
+    // What the run wrote itself is judged by nobody.
+    let is_own = |known: &SubjectState| known.health.is_none() && known.subject.parent.is_none();
+    let is_well = |known: &&SubjectState| known.missing.is_empty() && (known.is_gone() || is_done(known) || is_own(known));
+    let mut open = state.subjects.values().filter(|known| !instance_kinds.contains(&known.subject.key.gvk.group_kind()));
+    state.subjects.values().any(is_refused) && open.all(|known| is_well(&known) || waits_for_refused(&known))
+}
+
+fn is_refused(known: &SubjectState) -> bool {
+    known.health == Some(Health::Failed) && known.reason == health::REFUSED
+}
+
+fn refusals(state: &RunState) -> Vec<String> {
+    let refused = state.subjects.values().filter(|known| is_refused(known)).take(NAMED);
+    refused.map(|known| format!("{} failed: {}", known.subject, known.why())).collect()
+}
+
 /// Whether any object of a stage is known, and whether all of them are ready.
 fn progress(stage: &Stage, state: &RunState) -> (bool, bool) {
     let find = |change: &plinth_run::Change| -> Option<&SubjectState> {
@@ -225,10 +258,16 @@ fn progress(stage: &Stage, state: &RunState) -> (bool, bool) {
     };
     let known: Vec<Option<&SubjectState>> = stage.changes.iter().map(find).collect();
     let touched = known.iter().flatten().any(|known| known.action.is_some() || known.health.is_some());
-    let is_done = |known: Option<&SubjectState>| {
-        known.is_some_and(|known| known.health == Some(Health::Current) || known.action == Some(Action::Skip))
+    (touched, known.iter().all(|known| known.is_some_and(is_done)))
+}
+
+/// Ready, or nothing that could get ready. A proof that an object needs no write says nothing of how it is.
+fn is_done(known: &SubjectState) -> bool {
+    let is_let_be = |reason: &SkipReason| match reason {
+        SkipReason::NotIncluded | SkipReason::Gone | SkipReason::Foreign { .. } => true,
+        SkipReason::Proven { .. } | SkipReason::Unchanged => false,
     };
-    (touched, known.iter().copied().all(is_done))
+    known.health == Some(Health::Current) || known.skipped.as_ref().is_some_and(is_let_be)
 }
 
 /// Whether the instance itself says that it is ready, about the generation that it has.
@@ -244,4 +283,76 @@ fn is_ready(instance: &Object) -> bool {
 fn later(at: Timestamp, duration: Duration) -> Timestamp {
     let step = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
     at.checked_add(step).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use plinth_run::{Action, Cause, Change, Event, RunId, Subject, event::VERSION};
+
+    use super::*;
+    use crate::testing::key;
+
+    /// Whether a stage of one object is done after these events.
+    fn is_over(events: Vec<EventKind>) -> bool {
+        let event = |(seq, kind)| Event { v: VERSION, run: RunId("r".into()), seq, at: Timestamp::UNIX_EPOCH, kind };
+        let events: Vec<Event> = (1..).zip(events).map(event).collect();
+        let change = Change {
+            subject: subject(),
+            action: Action::Unchanged,
+            by: By::Loop,
+            digest: String::new(),
+            resource_version: None,
+            fields: Vec::new(),
+            note: None,
+        };
+        let stage = Stage { id: StageId(1), title: String::new(), changes: vec![change], until: String::new() };
+        progress(&stage, &RunState::replay(&events)).1
+    }
+
+    fn subject() -> Subject {
+        Subject::root(key("v1", "ConfigMap", Some("default"), "a"))
+    }
+
+    #[test]
+    fn what_is_refused_ends_a_run_once_nothing_else_can_go_on() {
+        let of = |name: &str, health, reason: &str, causes: &[&str]| EventKind::HealthChanged {
+            subject: Subject::root(key("v1", "ConfigMap", Some("default"), name)),
+            health,
+            reason: reason.into(),
+            message: String::new(),
+            causes: causes
+                .iter()
+                .map(|reason| Cause { subject: None, reason: (*reason).into(), message: String::new() })
+                .collect(),
+        };
+        let refused = || of("a", Health::Failed, health::REFUSED, &[]);
+        let is_stuck = |events: Vec<EventKind>| {
+            let event = |(seq, kind)| Event { v: VERSION, run: RunId("r".into()), seq, at: Timestamp::UNIX_EPOCH, kind };
+            let events: Vec<Event> = (1..).zip(events).map(event).collect();
+            super::is_stuck(&RunState::replay(&events), &BTreeSet::new())
+        };
+        assert!(is_stuck(vec![refused()]));
+        assert!(is_stuck(vec![refused(), of("b", Health::Waiting, "Pending", &["Other", health::REFUSED])]));
+        assert!(is_stuck(vec![refused(), of("b", Health::Current, "Ready", &[])]));
+        assert!(!is_stuck(vec![refused(), of("b", Health::Waiting, "Deferred", &["NotServed"])]));
+        assert!(!is_stuck(vec![refused(), of("b", Health::InProgress, "NotReady", &[])]));
+        assert!(!is_stuck(vec![of("a", Health::Failed, "Failed", &[])]));
+    }
+
+    #[test]
+    fn a_stage_is_done_when_its_objects_are_ready_and_not_when_they_need_no_write() {
+        let skipped = |reason| EventKind::ChangeSkipped { subject: subject(), reason };
+        let proven = || skipped(SkipReason::Proven { digest: "d".into(), generation: 1 });
+        let health = |health| EventKind::HealthChanged {
+            subject: subject(),
+            health,
+            reason: String::new(),
+            message: String::new(),
+            causes: Vec::new(),
+        };
+        assert!(!is_over(vec![proven()]));
+        assert!(!is_over(vec![proven(), health(Health::InProgress)]));
+        assert!(is_over(vec![proven(), health(Health::Current)]));
+        assert!(is_over(vec![skipped(SkipReason::NotIncluded)]));
+    }
 }

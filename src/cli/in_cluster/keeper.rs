@@ -14,16 +14,11 @@ use plinth_controller::{
 use plinth_engine::ports::{Applier, Clock, ReadError, Reader};
 use plinth_manager::{Gated, Health, Lease, Metrics, SystemClock};
 use plinth_releasechannel::{RepositoryRef, localization::Localization};
-use plinth_run::{ClusterIdentity, Event, EventKind, Log, Recorder, RunId, RunState, Sink, Verb};
+use plinth_run::{ClusterIdentity, Event, EventKind, Log, Outcome, Recorder, RunId, RunState, Sink, Verb};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::standby::tell_when_read;
-use crate::{
-    args::Controller,
-    exit::Failure,
-    load,
-    wire::{Host, unfinished},
-};
+use crate::{args::Controller, exit::Failure, load, wire::Host};
 
 /// How long a server that is away is left alone.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -84,7 +79,8 @@ impl Keeper<'_> {
     async fn begin(&self, state: RunState, journal: Arc<dyn plinth_run::Journal>) -> Log {
         let run = RunId(format!("controller-{}-{}", SystemClock.now().strftime("%Y%m%dT%H%M%SZ"), std::process::id()));
         let cluster = self.host.0.identity().await.ok().map(|identity| ClusterIdentity(identity.0));
-        let (resumed, source) = (unfinished(&state), state.source.clone());
+        let is_done = state.finished.as_ref().is_some_and(|finished| finished.outcome == Outcome::Done);
+        let (resumed, source) = (state.run.clone().filter(|_| !is_done), state.source.clone());
         let sinks: Vec<Arc<dyn Sink>> = vec![Arc::new(Logged)];
         let log = Log::resume(run, state, journal, Arc::new(SystemClock), sinks);
         let platform = self.args.platform.clone();

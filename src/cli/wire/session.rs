@@ -11,7 +11,7 @@ use plinth_bootstrap::{Alone, Error, Lead, Loop, Ports};
 use plinth_controller::{Options, delivery::sources::LiveSources};
 use plinth_engine::ports::Applier;
 use plinth_manager::{Gated, Lease, Shutdown, SystemClock};
-use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, feed::Feed};
+use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, Verb, feed::Feed};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -54,7 +54,7 @@ impl Session {
         let log = Log::open(run.clone(), journal, Arc::new(SystemClock), sinks)
             .map_err(|error| Failure::refused(error.to_string()).hint("--journal FILE chooses another one"))?;
         let log = Arc::new(log);
-        let resumed = log.read(unfinished);
+        let resumed = log.read(unfinished(if delivery.removing { Verb::Down } else { Verb::Up }));
         let before = log.read(|state| state.run.clone());
         let lease = matches!(delivery.turn, Turn::Lease { .. }).then(|| lead::lease(&host, lead::holder(&run, before.as_ref())));
         let options = Options {
@@ -117,10 +117,17 @@ fn the_lead(host: &Host, log: &Arc<Log>, lease: Option<Arc<Lease>>, turn: Turn) 
     }
 }
 
-/// The last run of the journal, where running again goes on with it.
-pub fn unfinished(state: &RunState) -> Option<RunId> {
-    let goes_on = state.finished.as_ref().is_none_or(|finished| finished.outcome != Outcome::Done);
-    state.run.clone().filter(|_| goes_on)
+/// The last run of the journal, where this verb goes on with it: one that had begun to write, and that was killed, interrupted or
+/// out of time.
+pub fn unfinished(verb: Verb) -> impl Fn(&RunState) -> Option<RunId> {
+    move |state| {
+        let is_open = match state.finished.as_ref().map(|finished| finished.outcome) {
+            None | Some(Outcome::Deadline | Outcome::Interrupted) => true,
+            Some(_) => false,
+        };
+        let has_begun = state.verb == Some(verb) && state.approved.is_some();
+        state.run.clone().filter(|_| is_open && has_begun)
+    }
 }
 
 /// The journal of a platform on a server, under the user's state folder.
@@ -214,4 +221,30 @@ async fn ended(session: &Session) {
 /// An error of bootstrap that came before there was a log to tell it.
 pub(crate) fn refused(error: &Error) -> Failure {
     Failure { outcome: error.outcome(), message: plinth_cluster::chain(error), hint: error.hint() }
+}
+
+#[cfg(test)]
+mod tests {
+    use plinth_run::state::Finished;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_begun_and_not_ended_goes_on() {
+        let state = |approved: bool, outcome: Option<Outcome>| RunState {
+            run: Some(RunId("r".into())),
+            verb: Some(Verb::Up),
+            approved: approved.then(|| "--apply".to_owned()),
+            finished: outcome.map(|outcome| Finished { outcome, message: String::new(), hint: None }),
+            ..RunState::default()
+        };
+        for outcome in [None, Some(Outcome::Deadline), Some(Outcome::Interrupted)] {
+            assert!(unfinished(Verb::Up)(&state(true, outcome)).is_some(), "{outcome:?}");
+            assert_eq!(unfinished(Verb::Down)(&state(true, outcome)), None, "{outcome:?}");
+            assert_eq!(unfinished(Verb::Up)(&state(false, outcome)), None, "{outcome:?}");
+        }
+        for outcome in [Outcome::Done, Outcome::Failed, Outcome::Refused] {
+            assert_eq!(unfinished(Verb::Up)(&state(true, Some(outcome))), None, "{outcome:?}");
+        }
+    }
 }

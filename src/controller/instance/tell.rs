@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use plinth_api::{GroupKind, Object, ObjectKey};
 use plinth_engine::{
     health::{self, Health},
-    instance::{Decision, InstanceState, NodeState, NodeVerdict, Observation, WaitsFor},
+    instance::{Decision, Failure, InstanceState, NodeState, NodeVerdict, Observation, WaitsFor, unready},
+    ports::WriteError,
 };
 use plinth_run::{Cause, EventKind, SkipReason, Subject};
 
@@ -49,6 +50,7 @@ pub(super) fn tell(
             teller.node(verdict, key, told, &mut events);
         }
     }
+    teller.gone(told, &mut events);
     let causes = teller.root_causes();
     push_new(&mut told.last, context.instance, teller.instance(&causes), &mut events);
     (events, causes)
@@ -87,9 +89,29 @@ impl Teller<'_> {
             // It tells of itself.
             return;
         }
-        let (health, reason, message) = judged(verdict, object);
+        let (health, reason, message) = self.judged(verdict, object);
         let causes = if health == Health::Current { Vec::new() } else { self.causes_of(verdict) };
         push_new(&mut told.last, key, EventKind::HealthChanged { subject, health, reason, message, causes }, events);
+    }
+
+    /// Tells of children that the instance had and does not ask for any more, once everything else of the pass is settled: what
+    /// was to go is asked to go by then, and no name is unknown for want of data.
+    fn gone(&self, told: &mut Told, events: &mut Vec<EventKind>) {
+        let is_settled =
+            |verdict: &NodeVerdict| matches!(verdict.state, NodeState::Ready | NodeState::Unready | NodeState::Skipped);
+        let decision = self.decision;
+        if decision.state == InstanceState::Deleting || !decision.actions.is_empty() || !decision.nodes.iter().all(is_settled) {
+            return;
+        }
+        let asked: BTreeSet<&ObjectKey> = decision.nodes.iter().flat_map(|verdict| &verdict.objects).collect();
+        let gone: Vec<ObjectKey> = told.states.keys().filter(|key| !asked.contains(key)).cloned().collect();
+        for key in gone {
+            told.states.remove(&key);
+            told.deferred.remove(&key);
+            let Some(EventKind::HealthChanged { subject, .. }) = told.last.remove(&key) else { continue };
+            let (health, reason) = (Health::NotFound, "NotWanted".to_owned());
+            events.push(EventKind::HealthChanged { subject, health, reason, message: String::new(), causes: Vec::new() });
+        }
     }
 
     fn instance(&self, causes: &[Cause]) -> EventKind {
@@ -167,9 +189,22 @@ impl Teller<'_> {
 
     fn link(&self, verdict: &NodeVerdict) -> Cause {
         let key = verdict.objects.first();
-        let (_, reason, message) = judged(verdict, key.and_then(|key| self.observed(key)));
+        let (_, reason, message) = self.judged(verdict, key.and_then(|key| self.observed(key)));
         let message = if message.is_empty() { format!("node {} is not ready", verdict.id) } else { message };
         Cause { subject: key.map(|key| self.child(verdict, key)), reason, message }
+    }
+
+    /// The verdict on a node's object. What the server refuses has a reason of its own: trying again does not help.
+    fn judged(&self, verdict: &NodeVerdict, object: Option<&Object>) -> (Health, String, String) {
+        let is_refused = |key: &ObjectKey| {
+            let failure = self.observation.failures.get(key);
+            matches!(failure, Some(Failure::Write { error: WriteError::Invalid { .. }, .. }))
+        };
+        let (health, mut reason, message) = judged(verdict, object);
+        if health == Health::Failed && verdict.objects.iter().any(is_refused) {
+            reason = plinth_run::health::REFUSED.to_owned();
+        }
+        (health, reason, message)
     }
 
     /// What a child that is an instance itself gave as its causes.
@@ -222,17 +257,12 @@ fn judged(verdict: &NodeVerdict, object: Option<&Object>) -> (Health, String, St
         NodeState::Deferred => (Health::Waiting, "Deferred"),
         NodeState::Terminating => (Health::Terminating, "Terminating"),
         NodeState::Failed => (Health::Failed, "Failed"),
-        NodeState::Unready => return unready(verdict, object),
+        NodeState::Unready => {
+            let own = unready(object, &verdict.message);
+            return (own.health, own.reason, own.message);
+        }
     };
     (health, reason.to_owned(), verdict.message.clone())
-}
-
-/// The object's own words where it has any that say why; else the condition that does not hold.
-fn unready(verdict: &NodeVerdict, object: Option<&Object>) -> (Health, String, String) {
-    match object.map(health::judge) {
-        Some(own) if !matches!(own.health, Health::Current | Health::Unknown) => (own.health, own.reason, own.message),
-        _ => (Health::InProgress, "NotReady".to_owned(), verdict.message.clone()),
-    }
 }
 
 #[cfg(test)]

@@ -113,8 +113,8 @@ impl RunState {
                 known.reason.clone_from(reason);
                 known.message.clone_from(message);
                 known.causes.clone_from(causes);
-                if *health == Health::Current {
-                    // What is ready waits for nothing.
+                if matches!(health, Health::Current | Health::NotFound) {
+                    // What is ready waits for nothing, and what is gone neither.
                     known.missing.clear();
                 }
                 if *health == Health::NotFound {

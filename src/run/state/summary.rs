@@ -102,10 +102,10 @@ impl Summary {
             Some(Action::Delete) => self.deleted += 1,
             Some(Action::Defer) | None => {}
         }
-        self.deferred += usize::from(!known.missing.is_empty());
-        if known.action == Some(Action::Delete) {
+        if known.is_gone() {
             return;
         }
+        self.deferred += usize::from(!known.missing.is_empty());
         self.total += usize::from(known.health.is_some());
         self.ready += usize::from(known.health == Some(Health::Current));
         self.failed += usize::from(known.health == Some(Health::Failed));
@@ -113,9 +113,15 @@ impl Summary {
 }
 
 impl SubjectState {
+    /// It was deleted, or was a child that is not there and nobody asks for any more. An instance of its own that is not there is
+    /// missing.
+    pub fn is_gone(&self) -> bool {
+        self.action == Some(Action::Delete) || self.health == Some(Health::NotFound) && self.subject.parent.is_some()
+    }
+
     fn wait(&self, now: Timestamp) -> Option<LongWait> {
         let health = self.health.filter(|health| *health != Health::Current)?;
-        if health == Health::NotFound && self.action == Some(Action::Delete) {
+        if self.is_gone() && health != Health::Terminating {
             return None;
         }
         Some(LongWait {

@@ -116,6 +116,31 @@ fn summary_counts_objects_not_events() {
     assert_eq!(state.waits(Timestamp::from_second(66).unwrap())[0].for_ms, 60_000);
 }
 
+/// What an instance does not ask for any more is no reason to call a platform less than ready.
+#[test]
+fn what_is_gone_is_not_counted() {
+    let child = |name: &str| Subject::child(key("Thing", name), "node", key("App", "app"));
+    let gone = EventKind::HealthChanged {
+        subject: child("a"),
+        health: Health::NotFound,
+        reason: String::new(),
+        message: String::new(),
+        causes: vec![],
+    };
+    let events = vec![
+        health("a", Health::Failed),
+        gone,
+        health("b", Health::Failed),
+        applied("b", Action::Delete, ""),
+        health("c", Health::Current),
+        health("root", Health::NotFound),
+    ];
+    let state = RunState::replay(&run("r1", events));
+    assert_eq!(state.summary(), Summary { total: 2, ready: 1, deleted: 1, ..Summary::default() });
+    let waits = state.waits(Timestamp::from_second(60).unwrap());
+    assert_eq!(waits.iter().map(|wait| wait.subject.key.name.as_str()).collect::<Vec<_>>(), ["root"]);
+}
+
 #[test]
 fn warnings_are_bounded_and_counted() {
     let warning = |n: usize| EventKind::Warning { subject: None, reason: "R".into(), message: n.to_string() };

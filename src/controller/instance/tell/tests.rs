@@ -69,6 +69,21 @@ fn the_same_is_not_told_twice() {
 }
 
 #[test]
+fn what_is_not_asked_for_any_more_is_told_once_all_is_settled() {
+    let mut told = Told::default();
+    run(vec![verdict("a", NodeState::Failed, None)], InstanceState::Error, BTreeMap::new(), &mut told);
+    let gone = |events: &[EventKind]| {
+        let is_gone = |event: &&EventKind| matches!(event, EventKind::HealthChanged { health: Health::NotFound, .. });
+        events.iter().filter(is_gone).count()
+    };
+    let pending = vec![verdict("b", NodeState::Pending, None)];
+    assert_eq!(gone(&run(pending, InstanceState::InProgress, BTreeMap::new(), &mut told).0), 0);
+    let ready = || vec![verdict("b", NodeState::Ready, None)];
+    assert_eq!(gone(&run(ready(), InstanceState::Active, BTreeMap::new(), &mut told).0), 1);
+    assert_eq!(gone(&run(ready(), InstanceState::Active, BTreeMap::new(), &mut told).0), 0);
+}
+
+#[test]
 fn waiting_in_a_circle_ends() {
     let nodes = vec![
         verdict("a", NodeState::Pending, Some(WaitsFor::Node("b".into()))),
