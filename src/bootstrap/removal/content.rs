@@ -14,8 +14,7 @@ const NAMED: usize = 3;
 
 /// Why a namespace has to stay, if it has to. What may not be looked at may be somebody's.
 pub(super) fn in_the_way(looked: &Looked, selector: &str) -> Option<String> {
-    let foreign: Vec<String> =
-        looked.found.iter().filter(|found| is_foreign(found, looked, selector)).map(|found| name_of(found)).collect();
+    let foreign: Vec<String> = looked.found.iter().filter(|found| is_foreign(found, looked, selector)).map(name_of).collect();
     if !foreign.is_empty() {
         let more = foreign.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
