@@ -200,9 +200,9 @@ impl Teller<'_> {
             let failure = self.observation.failures.get(key);
             matches!(failure, Some(Failure::Write { error: WriteError::Invalid { .. }, .. }))
         };
-        let (health, mut reason, message) = judged(verdict, object);
+        let (health, reason, message) = judged(verdict, object);
         if health == Health::Failed && verdict.objects.iter().any(is_refused) {
-            reason = plinth_run::health::REFUSED.to_owned();
+            return (health, plinth_run::health::REFUSED.to_owned(), message);
         }
         (health, reason, message)
     }
