@@ -44,6 +44,7 @@ impl Carry<'_> {
             let _observer = writer.ports.control.start().await.map_err(Error::Loop)?;
         }
         self.stage(&survey.instances, &mut kept, Guard::None).await?;
+        self.ask_for_all(&survey.orphans).await;
         self.stage(&survey.orphans, &mut kept, Guard::None).await?;
         mark(survey, writer).await?;
         self.stage(&survey.definitions, &mut kept, Guard::Defined).await?;
@@ -62,6 +63,18 @@ impl Carry<'_> {
         let outcome = result.as_ref().map_or_else(Error::outcome, |()| Outcome::Done);
         finished(self.writer, stage, outcome);
         result
+    }
+
+    /// Asks for the deletion of all: one may be held for the sake of another, and waiting for it alone would never end. What is not
+    /// taken here is asked for again.
+    async fn ask_for_all(&self, found: &[Found]) {
+        for found in found.iter().filter(|found| !found.object.finalizers().is_empty()) {
+            if self.writer.may_write().is_err() {
+                return;
+            }
+            let request = Delete { key: found.key.clone(), uid: found.object.uid().map(str::to_owned) };
+            let _asked_again_later = self.writer.ports.applier.delete(&request).await;
+        }
     }
 
     async fn delete_all(&self, found: &[Found], kept: &mut Kept, guard: Guard) -> Result<(), Error> {
