@@ -191,3 +191,20 @@ async fn without_a_terminal_up_says_what_to_do_instead() {
     let run = plinth(&["up", &distribution.source()]).await.with_code(64);
     assert!(run.stderr.contains("--apply") && run.stderr.contains("plinth plan"), "{}", run.stderr);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn down_shows_its_plan_and_asks() {
+    let distribution = Distribution::sample();
+    let world = World::start(&distribution).await;
+    let kubeconfig = world.kubeconfig();
+    world.up(&distribution.source(), &[]).await.with_code(0);
+    let written = world.writes();
+    for (answer, code) in [("n\n", 4), ("y\n", 0)] {
+        let mut screen = Screen::open(&["down", "--kubeconfig", &kubeconfig]);
+        let question = screen.until_shows("everything else writes nothing").await;
+        assert!(question.contains("delete"), "the plan does not say what goes:\n{question}");
+        assert_eq!(world.writes(), written, "nothing is removed before the answer");
+        screen.press(answer);
+        assert_eq!(screen.exit().await, code);
+    }
+}

@@ -1,8 +1,8 @@
 //! `plinth down`: ordered removal with its own plan.
 
-use std::sync::Arc;
+use std::{io::IsTerminal, sync::Arc};
 
-use plinth_bootstrap::{Settings, ports::Always, removal};
+use plinth_bootstrap::{Approver, Settings, ports::Always, removal};
 use plinth_run::{Outcome, Sink};
 use tokio_util::sync::CancellationToken;
 
@@ -11,14 +11,15 @@ use crate::{
     exit::Failure,
     out::Out,
     present::Teller,
-    wire::{self, Session, Turn, before_the_run, connect, interrupted, listen},
+    wire::{self, AskInText, Session, Turn, before_the_run, connect, interrupted, listen},
 };
 
 /// Runs `plinth down`.
 pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcome, Failure> {
-    if !args.apply {
-        return Err(Failure::new(Outcome::Usage, "down removes the platform of this cluster")
-            .hint("plinth down --apply removes it; plinth status shows what there is"));
+    let asks = !args.apply;
+    if asks && !std::io::stdin().is_terminal() {
+        return Err(Failure::new(Outcome::Usage, "down shows its plan on a terminal and asks, and there is none")
+            .hint("plinth down --apply removes the platform without a question; plinth status shows what there is"));
     }
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
@@ -29,8 +30,8 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let turn = Turn::Lease { break_lock: args.break_lock, platform: None };
     let delivery = wire::Delivery { removing: true, turn, ..wire::Delivery::default() };
     let session = Session::open(host, journal, vec![teller], &settings.platform, delivery, signals)?;
-    let approver = Always("--apply".to_owned());
-    let run = removal::down(&settings, session.resumed.clone(), &session.ports, &approver);
+    let approver: &dyn Approver = if asks { &AskInText(out) } else { &Always("--apply".to_owned()) };
+    let run = removal::down(&settings, session.resumed.clone(), &session.ports, approver);
     let outcome = interrupted(&session, CancellationToken::new(), run).await;
     session.ports.control.stop().await;
     session.tell(outcome, out);
