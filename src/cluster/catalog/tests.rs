@@ -154,7 +154,12 @@ async fn a_kind_is_announced_once_its_endpoint_answers() {
             None => status(503, "ServiceUnavailable", "x"),
         },
         CRDS => Reply::Json(200, json!({"metadata": {"resourceVersion": "1"}, "items": [crd(false, "a")]})),
-        "/apis/x.io/v1/things" if looked.fetch_add(1, Ordering::SeqCst) >= 2 => Reply::Json(200, json!({"items": []})),
+        "/apis/x.io/v1" => {
+            let is_known = looked.fetch_add(1, Ordering::SeqCst) >= 2;
+            let thing = json!({"name": "things", "kind": "Thing", "namespaced": true, "verbs": ["get", "list", "watch"]});
+            let resources: Vec<_> = is_known.then_some(thing).into_iter().collect();
+            Reply::Json(200, json!({"kind": "APIResourceList", "groupVersion": "x.io/v1", "resources": resources}))
+        }
         _ => Reply::Text(404, "404 page not found"),
     });
     let catalog = Arc::clone(cluster.catalog());
