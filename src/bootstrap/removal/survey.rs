@@ -112,7 +112,7 @@ pub(super) async fn look(platform: &str, plain: &Ports, patient: &Ports) -> Resu
     let made = survey.definitions.iter().flat_map(|found| makes(&found.object));
     let recorded: Vec<_> = patient.log.read(|state| state.applied.keys().map(|key| key.gvk.clone()).collect());
     let known = defined.into_iter().chain(made).chain(own_kinds()).chain(install::kinds()).chain(recorded).collect();
-    survey.scope = Scope::of(known, plain).await;
+    survey.scope = Scope::of(known, patient).await;
     let looked = survey.scope.labelled(&selector, plain, patient).await?;
     survey.scope.unseen = looked.unseen;
     survey.orphans = orphans(looked.found, &survey, reader).await?;

@@ -65,6 +65,8 @@ struct Known {
     verified: Option<(i64, String)>,
     /// The server's answer to our last write of it, until the index has caught up.
     recent: Option<Object>,
+    /// The same for its CRD.
+    recent_crd: Option<Object>,
     /// What was compiled last, and of what: most passes find the same again.
     compiled: Option<(Input, Compiled)>,
 }
@@ -122,8 +124,12 @@ impl Definitions {
     fn newest(&self, key: &ObjectKey, seen: &Object) -> Object {
         let mut shared = self.lock();
         let Some(known) = shared.get_mut(key) else { return seen.clone() };
-        known.recent.take_if(|recent| version(recent) <= version(seen));
-        known.recent.as_ref().unwrap_or(seen).clone()
+        newer(&mut known.recent, seen)
+    }
+
+    /// The same for its CRD.
+    fn newest_crd(&self, key: &ObjectKey, seen: &Object) -> Object {
+        newer(&mut self.lock().entry(key.clone()).or_default().recent_crd, seen)
     }
 
     fn wrote(&self, key: &ObjectKey, object: Object) {
@@ -217,7 +223,7 @@ impl Definitions {
         self.world.index.declare(&Owner { role: ROLE, key: key.clone() }, set);
         self.lock().entry(key.clone()).or_default().crd = Some(crd.name.clone());
         let live = match self.world.index.look(&crd) {
-            Look::Present(live) => Some(live.as_ref().clone()),
+            Look::Present(live) => Some(self.newest_crd(key, &live)),
             Look::Absent | Look::Unwatched | Look::Unknown => self.world.reader.get(&crd).await?,
         };
         match crd::step(live.as_ref(), &graph.crd, &graph.name, definition::allows_breaking_changes(object)) {
@@ -263,7 +269,9 @@ impl Definitions {
             uid: written.uid().map(str::to_owned),
         });
         self.tell_of(key, crd, &written);
-        Ok(crd::serving(&written))
+        let serving = crd::serving(&written);
+        self.lock().entry(key.clone()).or_default().recent_crd = Some(written);
+        Ok(serving)
     }
 
     pub(super) fn publish(&self, key: &ObjectKey, graph: &Arc<Graph>) {
@@ -486,4 +494,10 @@ fn health_of(status: &Value) -> (Health, String, String) {
         _ => Health::InProgress,
     };
     (health, text("reason"), text("message"))
+}
+
+/// What was written where it is newer than what was seen; it is forgotten once the index has caught up.
+fn newer(written: &mut Option<Object>, seen: &Object) -> Object {
+    written.take_if(|written| version(written) <= version(seen));
+    written.as_ref().unwrap_or(seen).clone()
 }
