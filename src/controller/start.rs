@@ -117,11 +117,11 @@ impl Handle {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Whether everything that was seen has been acted on: every watch is current, and no pass waits for a worker or is in work.
+    /// Whether everything that was seen has been acted on: every watch follows, and no pass waits for a worker or is in work.
     /// Until then a status may be one that an earlier loop wrote.
     pub fn is_settled(&self) -> bool {
         let queues = [&self.queues.definitions, &self.queues.instances, &self.queues.delivery, &self.queues.artifacts];
-        self.watches.states().iter().all(|(_, state)| state.is_current()) && queues.into_iter().all(Queue::is_settled)
+        self.watches.states().iter().all(|(_, state)| state.is_live()) && queues.into_iter().all(Queue::is_settled)
     }
 
     /// Says what somebody outside the loop makes again once it is gone; what was said before does not count any more.

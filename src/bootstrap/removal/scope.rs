@@ -16,9 +16,9 @@ use crate::{error::Error, ports::Ports};
 /// Lists at a time.
 const AT_ONCE: usize = 8;
 /// How often a kind is asked for of which only discovery knows: a server behind the server may be away for good.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 20;
 /// Between two attempts.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_secs(1);
 /// Kinds that a sentence names.
 const NAMED: usize = 5;
 

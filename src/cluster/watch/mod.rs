@@ -162,6 +162,11 @@ impl WatchState {
         matches!(self, Self::Synced | Self::Parked | Self::Failing { synced: true, .. })
     }
 
+    /// Whether the index follows the server now: one that fails may have missed what happened meanwhile.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Self::Synced | Self::Parked)
+    }
+
     fn recover(&mut self) {
         if matches!(self, Self::Failing { synced: true, .. }) {
             *self = Self::Synced;

@@ -155,7 +155,9 @@ impl Instances {
         let mut observation = self.observe(key, instance, memory);
         let mut round =
             Round { world: &self.world, key, graph: &published.graph, observation: &mut observation, memory: &mut *memory };
-        let decision = self.rounds(&mut round).await?;
+        let mut decision = self.rounds(&mut round).await?;
+        // What could not be written yet is not there: a run that ends by this Ready would leave it so.
+        decision.ready &= decision.actions.is_empty();
         round.tell_proven();
         self.world.figures.decided(&published.graph, &decision, before.as_deref());
         self.conclude(key, &decision, observation, memory);

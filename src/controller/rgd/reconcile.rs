@@ -145,7 +145,10 @@ impl Definitions {
                 return self.settle(key, object, &situation).await;
             }
         };
-        finalizer::add(&*self.world.applier, key, object, keys::FINALIZER, MANAGER_FINALIZER).await?;
+        let held = finalizer::add(&*self.world.applier, key, object, keys::FINALIZER, MANAGER_FINALIZER).await?;
+        if version(&held) > version(object) {
+            self.wrote(key, held);
+        }
         let compiled = self.compile(key, &definition).await?;
         let Some(graph) = compiled.graph() else {
             let last_good = self.last_good(key, object).await?;
