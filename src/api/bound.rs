@@ -4,8 +4,17 @@ use serde_saphyr::{Error, budget::BudgetBreach};
 
 /// The words for an error that says that a bound was passed; nothing for every other error.
 pub fn words(error: &Error) -> Option<String> {
-    let Error::Budget { breach, .. } = error.without_snippet() else { return None };
-    let what = match breach {
+    let what = match error.without_snippet() {
+        Error::Budget { breach, .. } => of(breach),
+        // A breach in what an alias stands for.
+        Error::AliasError { error, .. } => return words(error),
+        _ => return None,
+    };
+    Some(format!("{what}: a bound of what is read from outside was passed"))
+}
+
+fn of(breach: &BudgetBreach) -> &'static str {
+    match breach {
         BudgetBreach::RecordedAnchorEvents { .. } | BudgetBreach::RecordedAnchorBytes { .. } => "too much text has anchors (&)",
         BudgetBreach::Aliases { .. } | BudgetBreach::AliasAnchorRatio { .. } => "there are too many aliases (*)",
         BudgetBreach::Anchors { .. } => "there are too many anchors (&)",
@@ -16,8 +25,7 @@ pub fn words(error: &Error) -> Option<String> {
         BudgetBreach::ScalarBytes { .. } | BudgetBreach::InputBytes { .. } => "its text is too long",
         BudgetBreach::SequenceUnbalanced => "a list or mapping has no end",
         _ => "it is larger than what is read",
-    };
-    Some(format!("{what}: a bound of what is read from outside was passed"))
+    }
 }
 
 #[cfg(test)]

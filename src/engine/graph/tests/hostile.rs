@@ -194,7 +194,7 @@ fn show_03_bad_input() {
     let names = |count: usize| (0..count).map(|index| format!("f{index}: string\n")).collect::<String>();
     let cases = [
         ("deep flow", deep("[", "]"), "limit"),
-        ("deep maps", deep("{a: ", "}"), "limit"),
+        ("deep maps", deep("{a: ", "}"), "nested too deeply"),
         ("cyclic alias", "a: &a [*a]\n".to_owned(), ""),
         ("alias bomb", bomb(), ""),
         ("17 MB", fills(17 << 20), "bytes"),
