@@ -27,6 +27,7 @@ mod server;
 mod show;
 mod state;
 mod terminal;
+mod torn;
 mod verbs;
 mod watch;
 mod world;
