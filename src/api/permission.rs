@@ -9,18 +9,23 @@ pub struct Permission {
     pub group: String,
     /// Plural, with `/status` or another subresource where that is meant.
     pub resource: String,
-    /// `get`, `list`, `watch`, `create`, `patch`, `delete`.
+    /// `get`, `list`, `watch`, `create`, `patch`, `delete`, `bind`.
     pub verb: String,
     /// The namespace, `None` for cluster-scoped kinds and for all namespaces.
     pub namespace: Option<String>,
+    /// One object, `None` for all of them.
+    pub name: Option<String>,
 }
 
-/// Prints `verb resource.group`, with the namespace where there is one.
+/// Prints `verb resource.group`, with name and namespace where there are any.
 impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
         if !self.group.is_empty() {
             write!(f, ".{}", self.group)?;
+        }
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
         }
         match &self.namespace {
             Some(namespace) => write!(f, " in namespace {namespace}"),

@@ -126,5 +126,6 @@ fn permission(found: &survey::Found, served: &dyn SchemaSource) -> Option<Permis
         resource: kind.plural.clone(),
         verb: "delete".into(),
         namespace: found.key.namespace.clone(),
+        name: None,
     })
 }

@@ -28,6 +28,7 @@ impl Cluster {
                 "resource": resource,
                 "subresource": subresource,
                 "namespace": permission.namespace.as_deref().unwrap_or_default(),
+                "name": permission.name.as_deref().unwrap_or_default(),
             }},
         });
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";

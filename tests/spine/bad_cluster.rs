@@ -93,3 +93,27 @@ async fn bad_object_of_somebody_else() {
     let plan = plinth(&["plan", &source.source(), "--take-over", "--kubeconfig", &kubeconfig]).await.with_code(0);
     assert!(plan.stdout.contains("belongs to kubectl and is taken over"), "{}", plan.stdout);
 }
+
+/// Every verb on everything, and yet not the right to make somebody an administrator: known before the first write.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_no_right_to_bind_administrators() {
+    let server = tokio::task::spawn_blocking(ApiServer::start).await.unwrap().unwrap();
+    let cluster = server.client(Identity::Cluster).await;
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "editors"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": verbs}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "editors"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "editors"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]});
+    let parameters = PatchParams::apply("tests");
+    Api::<ClusterRole>::all(cluster.clone()).patch("editors", &parameters, &Patch::Apply(role)).await.unwrap();
+    Api::<ClusterRoleBinding>::all(cluster).patch("editors", &parameters, &Patch::Apply(binding)).await.unwrap();
+
+    let source = Distribution::sample();
+    let kubeconfig = server.kubeconfig(Identity::Limited).display().to_string();
+    let run = plinth(&["up", &source.source(), "--apply", "--kubeconfig", &kubeconfig]).await.with_code(4);
+    let missing = "bind clusterroles.rbac.authorization.k8s.io cluster-admin";
+    assert!(run.stderr.contains(missing), "the missing right is not named:\n{}", run.stderr);
+    let written = server.audit().writes_by("limited").unwrap();
+    assert!(written.is_empty(), "{written:#?}");
+}

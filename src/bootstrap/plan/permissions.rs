@@ -12,6 +12,11 @@ use crate::{rights, wanted::Wanted};
 const WRITE: [&str; 3] = ["get", "create", "patch"];
 /// What the loop needs for children.
 const KEEP: [&str; 4] = ["get", "create", "patch", "delete"];
+/// The group of roles and their bindings.
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// The role that may do everything.
+const ADMINISTRATORS: &str = "cluster-admin";
+
 /// What watching needs, over all namespaces.
 const WATCH: [&str; 2] = ["list", "watch"];
 
@@ -31,7 +36,7 @@ pub(super) fn needed(wanted: &[Wanted], places: &[Place], built: &[Built], sourc
     for verb in ["get", "create", "update"] {
         let namespace = Some(rights::NAMESPACE.to_owned());
         let (group, resource) = ("coordination.k8s.io".to_owned(), "leases".to_owned());
-        needed.permissions.insert(Permission { group, resource, verb: verb.to_owned(), namespace });
+        needed.permissions.insert(Permission { group, resource, verb: verb.to_owned(), namespace, name: None });
     }
     for wanted in wanted {
         needed.add(&wanted.key.gvk, wanted.key.namespace.as_deref(), &WRITE, "");
@@ -40,6 +45,7 @@ pub(super) fn needed(wanted: &[Wanted], places: &[Place], built: &[Built], sourc
         let namespace = place.subject.key.namespace.as_deref().filter(|namespace| !namespace.contains("${"));
         needed.add(&place.subject.key.gvk, namespace, &KEEP, "");
         needed.add(&place.subject.key.gvk, None, &WATCH, "");
+        needed.permissions.extend(to_bind(place));
     }
     for built in built {
         needed.add(&built.key.gvk, None, &WATCH, "");
@@ -68,7 +74,23 @@ impl Needed<'_> {
                 resource: format!("{}{subresource}", kind.plural),
                 verb: (*verb).to_owned(),
                 namespace: namespace.filter(|_| kind.namespaced).map(str::to_owned),
+                name: None,
             });
         }
     }
+}
+
+/// What binding the role of administrators needs. The API server lets others be bound as well by whoever has all their rights, which
+/// cannot be asked for; nobody but an administrator has those of this one.
+fn to_bind(place: &Place) -> Option<Permission> {
+    let role = place.object.0.get("roleRef")?;
+    let is_binding = place.subject.key.gvk.group == RBAC && place.subject.key.gvk.kind.ends_with("RoleBinding");
+    let is_administrators = role["kind"] == "ClusterRole" && role["name"] == ADMINISTRATORS;
+    (is_binding && is_administrators).then(|| Permission {
+        group: RBAC.to_owned(),
+        resource: "clusterroles".to_owned(),
+        verb: "bind".to_owned(),
+        namespace: None,
+        name: Some(ADMINISTRATORS.to_owned()),
+    })
 }

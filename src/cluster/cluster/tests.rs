@@ -195,6 +195,7 @@ async fn missing_permissions_are_listed_in_order() {
         group: "apps".into(),
         resource: resource.into(),
         namespace: Some("ns".into()),
+        name: None,
     };
     let asked =
         [permission("delete", "deployments"), permission("patch", "deployments/status"), permission("delete", "statefulsets")];

@@ -120,6 +120,7 @@ async fn missing_permissions_are_known_before_and_named_after() {
         group: group.into(),
         resource: resource.into(),
         namespace: Some("default".into()),
+        name: None,
     };
     let wanted = [permission("patch", "", "configmaps"), permission("create", "apps", "deployments/status")];
     assert_eq!(admin.missing(&wanted).await.unwrap(), []);
