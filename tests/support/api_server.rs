@@ -128,12 +128,14 @@ impl ApiServer {
     }
 }
 
-/// A client from a kubeconfig file.
+/// A client from a kubeconfig file. It repeats nothing by itself: a kind's first watch is answered with 429 and `Retry-After: 1` until the
+/// server's cache is filled, and a test that waited so long would see late what it times.
 pub(crate) async fn client(kubeconfig: &Path) -> kube::Client {
     let config = kube::config::Kubeconfig::read_from(kubeconfig).expect("we wrote this kubeconfig");
-    let config = kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default())
+    let mut config = kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default())
         .await
         .expect("we wrote this kubeconfig");
+    config.default_retry = false;
     kube::Client::try_from(config).expect("ring is the TLS provider")
 }
 
