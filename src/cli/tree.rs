@@ -60,7 +60,7 @@ impl Tree {
     /// Reads definitions with the platform's label, their instances, and everything below them; and compiles the definitions, to
     /// see what is lacking.
     pub(crate) async fn load(platform: &str, reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Self, ReadError> {
-        let selector = format!("{}={}", keys::PLATFORM, naming::label_value(platform));
+        let selector = naming::platform_selector(platform);
         let owned = format!("{}=true", keys::OWNED);
         let rgds = list(reader, &GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND), &selector).await?;
         let definitions: Vec<Definition> = rgds.values().filter_map(|object| Definition::from_object(object).ok()).collect();

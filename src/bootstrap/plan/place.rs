@@ -1,10 +1,7 @@
 //! Where a platform lives: under names that a server takes, and in one place.
 
 use plinth_api::GroupVersionKind;
-use plinth_engine::{
-    naming::{self, keys},
-    ports::Reader,
-};
+use plinth_engine::{naming, ports::Reader};
 
 use super::Place;
 use crate::{
@@ -81,7 +78,7 @@ fn broken_rule(gvk: &GroupVersionKind, name: &str) -> Option<&'static str> {
 
 /// Refuses a second place for a platform that lives somewhere already, or was begun there: what is there would stay behind.
 pub(super) async fn only_one(wanted: &[Wanted], settings: &Settings, reader: &dyn Reader) -> Result<(), Error> {
-    let selector = format!("{}={}", keys::PLATFORM, naming::label_value(&settings.platform));
+    let selector = naming::platform_selector(&settings.platform);
     // The controller is in a namespace of its own, whose kinds the platform's children have too.
     let is_placed =
         |wanted: &&Wanted| wanted.step == Step::Instance || wanted.key.namespace.is_some() && wanted.step != Step::Controller;

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
+use super::keys;
+
 const LONGEST: usize = 63;
 const HASH: usize = 10;
 
@@ -21,6 +23,11 @@ pub fn label_value(text: &str) -> String {
     }
     let kept: String = text.chars().take_while(char::is_ascii).take(LONGEST - HASH - 1).collect();
     format!("{}-{hash}", kept.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
+}
+
+/// Selects what belongs to a platform, by the label that every object of it carries.
+pub fn platform_selector(platform: &str) -> String {
+    format!("{}={}", keys::PLATFORM, label_value(platform))
 }
 
 #[cfg(test)]

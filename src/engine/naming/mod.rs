@@ -13,4 +13,4 @@ pub use control_plane::{ADR_PREFIX, DEFAULT_PREFIX, NamelessError, control_plane
 pub use dns::{is_label, is_subdomain};
 pub(crate) use fnv::{fnv32a, fnv64a};
 pub use inflector::{plural, resource_name};
-pub use label::label_value;
+pub use label::{label_value, platform_selector};
