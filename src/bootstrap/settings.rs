@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::install::Controller;
 
+/// Name of a platform that nobody gave one.
+pub const DEFAULT_PLATFORM: &str = "default";
+
 /// Everything about a bring-up that is neither in the channel nor on the cluster.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -55,7 +58,7 @@ pub struct ValuesFile {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            platform: "default".into(),
+            platform: DEFAULT_PLATFORM.into(),
             source: String::new(),
             namespace: None,
             values: Map::new(),

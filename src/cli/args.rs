@@ -11,7 +11,7 @@ pub use channel::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
 
-use crate::complete;
+use crate::{complete, platform};
 
 /// Brings up a platform cluster from one OCM component and keeps it up.
 #[derive(Debug, Parser)]
@@ -125,6 +125,14 @@ pub enum Verb {
         #[command(subcommand)]
         verb: Config,
     },
+}
+
+/// Which platform, for verbs of day 2.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PlatformArgs {
+    /// Which platform (default: the only one that there is)
+    #[arg(long, value_name = "NAME", value_parser = platform_name, add = ArgValueCandidates::new(complete::platforms))]
+    pub platform: Option<String>,
 }
 
 /// Where a channel is and how to get there.
@@ -347,6 +355,9 @@ pub struct Demo {
 /// Arguments of `status`.
 #[derive(Clone, Debug, Args)]
 pub struct Status {
+    /// Which platform.
+    #[command(flatten)]
+    pub which: PlatformArgs,
     /// Only what this lets through, such as 'kind:helm !state:ready'; the exit code is of the whole
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
@@ -364,6 +375,9 @@ pub struct Status {
 /// Arguments of `why`.
 #[derive(Clone, Debug, Args)]
 pub struct Why {
+    /// Which platform.
+    #[command(flatten)]
+    pub which: PlatformArgs,
     /// KIND/NAME
     #[arg(add = ArgValueCandidates::new(complete::subjects))]
     pub subject: String,
@@ -375,6 +389,9 @@ pub struct Why {
 /// Arguments of `dash`.
 #[derive(Clone, Debug, Args)]
 pub struct Dash {
+    /// Which platform.
+    #[command(flatten)]
+    pub which: PlatformArgs,
     /// Only what this lets through, such as 'kind:helm !state:ready'
     #[arg(long, value_name = "FILTER")]
     pub filter: Option<String>,
@@ -386,6 +403,9 @@ pub struct Dash {
 /// Arguments of `attach`.
 #[derive(Clone, Debug, Args)]
 pub struct Attach {
+    /// Which platform.
+    #[command(flatten)]
+    pub which: PlatformArgs,
     /// Where the run is recorded (default: where `up` records it)
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
@@ -413,6 +433,9 @@ pub struct Replay {
 /// Arguments of `down`.
 #[derive(Clone, Debug, Args)]
 pub struct Down {
+    /// Which platform.
+    #[command(flatten)]
+    pub which: PlatformArgs,
     /// Remove without a question
     #[arg(long)]
     pub apply: bool,
@@ -431,7 +454,7 @@ pub struct Down {
 #[derive(Clone, Debug, Args)]
 pub struct Controller {
     /// Name of the platform
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = plinth_bootstrap::settings::DEFAULT_PLATFORM, value_parser = platform_name)]
     pub platform: String,
     /// Where /healthz and /readyz are served, 0 for nowhere
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
@@ -558,6 +581,11 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| format!("'{text}' is no number such as 0.5 or 20"))?;
     if speed.is_finite() && speed >= 0.01 { Ok(speed) } else { Err(format!("'{text}' is no speed; 0.01 is the slowest")) }
+}
+
+/// Reads the name of a platform, which is a label's value and part of a file's name.
+fn platform_name(text: &str) -> Result<String, String> {
+    if platform::is_name(text) { Ok(text.to_owned()) } else { Err(format!("'{text}' is no name: {}", platform::NAME_RULE)) }
 }
 
 /// Reads `SIGNATURE=PATH`.

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use crate::{
     args::{Cli, Global},
-    files, runtime,
+    files, platform, runtime,
     tree::Tree,
-    wire::connect,
+    wire::{Host, connect},
 };
 
 /// The variable by which a shell asks.
@@ -63,6 +63,22 @@ fn of(text: &str) -> Vec<String> {
 
 /// Objects of the platform as `why` takes them. A cluster that does not answer offers nothing.
 pub(crate) fn subjects() -> Vec<CompletionCandidate> {
+    let asked = typed("--platform");
+    let tree = from_the_cluster(async |host| {
+        let name = platform::find(asked.as_deref(), host.0.as_ref()).await.ok()??;
+        Tree::load(&name, host.0.as_ref(), &host).await.ok()
+    });
+    names(tree.unwrap_or_default().leaves.keys()).into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Platforms of the cluster. One that does not answer offers nothing.
+pub(crate) fn platforms() -> Vec<CompletionCandidate> {
+    let names = from_the_cluster(async |host| plinth_bootstrap::platforms(host.0.as_ref()).await.ok());
+    names.unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// What the cluster of the command line says, if it says it at once.
+fn from_the_cluster<T>(ask: impl AsyncFnOnce(Host) -> Option<T>) -> Option<T> {
     let global = Global {
         kubeconfig: typed("--kubeconfig").map(PathBuf::from),
         context: typed("--context"),
@@ -73,13 +89,13 @@ pub(crate) fn subjects() -> Vec<CompletionCandidate> {
     };
     let read = async {
         let (host, _) = connect(&global).await.ok()?;
-        Tree::load("default", host.0.as_ref(), &host).await.ok()
+        ask(host).await
     };
-    let Ok(runtime) = runtime() else { return Vec::new() };
-    let tree = runtime.block_on(async { tokio::time::timeout(PATIENCE, read).await.ok().flatten() });
+    let runtime = runtime().ok()?;
+    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, read).await.ok().flatten() });
     // What is still being asked is not waited for.
     runtime.shutdown_background();
-    names(tree.unwrap_or_default().leaves.keys()).into_iter().map(CompletionCandidate::new).collect()
+    answer
 }
 
 /// `Kind/name`, and everything where several objects share that.

@@ -55,19 +55,18 @@ impl Follower {
         Self {
             hub,
             owner: Owner { role: ROLE, key },
-            selector: format!("{}={}", keys::PLATFORM, naming::label_value(platform)),
+            selector: naming::platform_selector(platform),
             changed,
             told: BTreeMap::new(),
             failing: BTreeSet::new(),
-            run: RunId(format!("dash-{}", std::process::id())),
+            run: run(),
             seq: 0,
         }
     }
 
     /// The first event, which says what is followed.
     pub(crate) fn begin(&mut self, platform: &str, server: &str) -> Event {
-        let (platform, source) = (platform.to_owned(), server.to_owned());
-        self.event(EventKind::RunStarted { verb: Verb::Controller, platform, source, cluster: None, resumed: None })
+        self.event(started(platform, server))
     }
 
     /// Stops all watches and starts them again: everything is listed anew.
@@ -175,6 +174,20 @@ impl Follower {
         self.seq += 1;
         Event { v: VERSION, run: self.run.clone(), seq: self.seq, at: Timestamp::now(), kind }
     }
+}
+
+/// What is said before it is known which platform is followed.
+pub(crate) fn opening(server: &str) -> Event {
+    Event { v: VERSION, run: run(), seq: 0, at: Timestamp::now(), kind: started("", server) }
+}
+
+fn run() -> RunId {
+    RunId(format!("dash-{}", std::process::id()))
+}
+
+fn started(platform: &str, server: &str) -> EventKind {
+    let (platform, source) = (platform.to_owned(), server.to_owned());
+    EventKind::RunStarted { verb: Verb::Controller, platform, source, cluster: None, resumed: None }
 }
 
 fn definition_kind() -> GroupVersionKind {

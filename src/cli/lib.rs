@@ -13,6 +13,7 @@ mod in_cluster;
 mod journal;
 mod load;
 mod out;
+mod platform;
 mod present;
 mod sample;
 mod saved;

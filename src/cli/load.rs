@@ -1,5 +1,7 @@
 //! From the words of the command line to a resolved channel and the settings of a run.
 
+pub(crate) mod platform;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
@@ -18,6 +20,7 @@ use plinth_releasechannel::{
 use plinth_run::Outcome;
 use serde_json::{Map, Value};
 
+use self::platform::PlatformFile;
 use crate::{
     args::{AccessArgs, SelectionArgs, SourceArgs, Verify, VersionArgs},
     exit::Failure,
@@ -153,7 +156,12 @@ fn pairs(texts: &[String], flag: &str, form: &str) -> Result<BTreeMap<String, St
 }
 
 /// The settings that flags and a Platform file give; flags win.
-pub(crate) fn settings(source: &SourceArgs, args: &SelectionArgs, channel: &Channel) -> Result<Settings, Failure> {
+pub(crate) fn settings(
+    source: &SourceArgs,
+    args: &SelectionArgs,
+    channel: &Channel,
+    platform: Option<&PlatformFile>,
+) -> Result<Settings, Failure> {
     let mut settings = Settings {
         source: source.source.clone(),
         namespace: args.namespace.clone(),
@@ -161,6 +169,9 @@ pub(crate) fn settings(source: &SourceArgs, args: &SelectionArgs, channel: &Chan
         unverified: channel.verification.switched_off.clone(),
         ..Settings::default()
     };
+    if let Some(file) = platform {
+        settings.platform.clone_from(&file.name);
+    }
     if let Some(platform) = &channel.platform {
         settings.values.clone_from(&platform.values);
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use plinth_bootstrap::Settings;
+use plinth_bootstrap::settings::DEFAULT_PLATFORM;
 use plinth_run::{
     Event, EventKind, RunId, RunState, Sink, event as run,
     present::{github, json, junit, lines},
@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::{
     args::{Bundle, Channel, GraphOutput, Output, Rgd, RunOutput, Verb},
     exit::Failure,
+    load,
     out::{self, Out},
 };
 
@@ -71,14 +72,33 @@ impl Teller {
 }
 
 /// How a verb was asked to answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// For people: standard error says it.
     Human,
     /// One JSON document.
     Document,
     /// A run's events in this form.
-    Run(RunOutput, run::Verb),
+    Run(RunOutput, run::Verb, Named),
+}
+
+/// How the platform is called that a verb is about.
+#[derive(Clone, Debug)]
+pub(crate) enum Named {
+    /// As SOURCE says.
+    BySource(String),
+    /// As `--platform` says.
+    ByFlag(Option<String>),
+}
+
+impl Named {
+    /// The name, `default` where it is not known.
+    fn name(self) -> String {
+        match self {
+            Self::BySource(source) => load::platform::named(&source),
+            Self::ByFlag(name) => name.unwrap_or_else(|| DEFAULT_PLATFORM.to_owned()),
+        }
+    }
 }
 
 impl Answer {
@@ -86,13 +106,16 @@ impl Answer {
     pub(crate) fn of(verb: &Verb) -> Self {
         let document = |output: Output| if output == Output::Json { Self::Document } else { Self::Human };
         // Without `-o` a terminal may be drawn on; then standard error is what people read.
-        let told = |output: Option<RunOutput>, verb| output.map_or(Self::Human, |output| Self::Run(output, verb));
+        let told = |output: Option<RunOutput>, verb, platform: Option<&str>| {
+            let named = Named::ByFlag(platform.map(str::to_owned));
+            output.map_or(Self::Human, |output| Self::Run(output, verb, named))
+        };
         match verb {
-            Verb::Up(args) => Self::Run(args.output, run::Verb::Up),
-            Verb::Down(args) => Self::Run(args.output, run::Verb::Down),
-            Verb::Dash(args) => told(args.output, run::Verb::Controller),
-            Verb::Attach(args) => told(args.output, run::Verb::Up),
-            Verb::Replay(args) => told(args.output, run::Verb::Up),
+            Verb::Up(args) => Self::Run(args.output, run::Verb::Up, Named::BySource(args.source.source.clone())),
+            Verb::Down(args) => told(Some(args.output), run::Verb::Down, args.which.platform.as_deref()),
+            Verb::Dash(args) => told(args.output, run::Verb::Controller, args.which.platform.as_deref()),
+            Verb::Attach(args) => told(args.output, run::Verb::Up, args.which.platform.as_deref()),
+            Verb::Replay(args) => told(args.output, run::Verb::Up, None),
             Verb::Plan(args) => document(args.output),
             Verb::Rehearse(args) => document(args.output),
             Verb::Status(args) => document(args.output),
@@ -118,15 +141,15 @@ impl Answer {
             return;
         }
         match self {
-            Self::Human | Self::Run(RunOutput::Lines, _) => {}
+            Self::Human | Self::Run(RunOutput::Lines, ..) => {}
             Self::Document => {
                 let Failure { outcome, message, hint } = failure;
                 let error = json!({"outcome": outcome.word(), "exitCode": outcome.exit_code(), "message": message, "hint": hint});
                 out.data(&json!({"error": error}).to_string());
             }
-            Self::Run(output, verb) => {
+            Self::Run(output, verb, named) => {
                 let teller = Teller::new(output, out);
-                for event in never_begun(failure, verb) {
+                for event in never_begun(failure, verb, named.name()) {
                     teller.take(&event);
                 }
             }
@@ -154,10 +177,9 @@ fn of_bundle(verb: &Bundle) -> Output {
 }
 
 /// The events of a run that ended before it began.
-fn never_begun(failure: &Failure, verb: run::Verb) -> [Event; 2] {
+fn never_begun(failure: &Failure, verb: run::Verb, platform: String) -> [Event; 2] {
     let at = Timestamp::now();
     let event = |seq, kind| Event { v: run::VERSION, run: RunId(format!("none-{}", std::process::id())), seq, at, kind };
-    let platform = Settings::default().platform;
     let started = EventKind::RunStarted { verb, platform, source: String::new(), cluster: None, resumed: None };
     let Failure { outcome, message, hint } = failure.clone();
     [event(1, started), event(2, EventKind::RunFinished { outcome, message, hint })]
@@ -194,13 +216,13 @@ mod tests {
     #[test]
     fn a_run_that_never_began_is_told_in_every_form() {
         let failure = Failure::refused("the archive is\nbroken").hint("fetch it again");
-        let events = never_begun(&failure, run::Verb::Up);
+        let events = never_begun(&failure, run::Verb::Up, "sample".to_owned());
         for event in &events {
             let line = json::line(event).unwrap();
             assert_eq!(plinth_run::journal::decode_line(line.trim_end().as_bytes(), 1).unwrap(), *event);
         }
         let state = RunState::replay(&events);
-        assert_eq!(state.exit_code(), Some(Outcome::Refused.exit_code()));
+        assert_eq!((state.exit_code(), state.platform.as_str()), (Some(Outcome::Refused.exit_code()), "sample"));
         let report = junit::report(&state);
         assert!(report.contains("failures=\"1\"") && report.contains("the archive is&#10;broken"), "{report}");
     }

@@ -18,6 +18,7 @@ mod in_cluster;
 mod kill;
 mod looks;
 mod mirror;
+mod names;
 mod namespace;
 mod offers;
 mod plinth;

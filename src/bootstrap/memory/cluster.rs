@@ -277,10 +277,12 @@ impl Reader for FakeCluster {
             if !inner.serves(&query.gvk) {
                 return Err(ReadError::NotServed(query.gvk.clone()));
             }
-            let selected = |object: &Object| match query.selector.split_once('=') {
+            let has = |object: &Object, part: &str| match part.split_once('=') {
                 Some((label, value)) => object.label(label) == Some(value),
-                None => true,
+                None => object.label(part).is_some(),
             };
+            let parts: Vec<&str> = query.selector.split(',').filter(|part| !part.is_empty()).collect();
+            let selected = |object: &Object| parts.iter().all(|part| has(object, part));
             let permission = format!("list {}", query.gvk.group_kind());
             if inner.denied.contains(&permission) {
                 let resource = query.gvk.group_kind().to_string();

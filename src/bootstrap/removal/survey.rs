@@ -57,7 +57,7 @@ impl Survey {
 }
 
 /// The kinds that a run writes whatever the distribution.
-fn own_kinds() -> Vec<GroupVersionKind> {
+pub(crate) fn own_kinds() -> Vec<GroupVersionKind> {
     vec![
         GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND),
         GroupVersionKind::new(rgd::KROP_GROUP, rgd::VERSION, rgd::KIND),
@@ -71,7 +71,7 @@ fn own_kinds() -> Vec<GroupVersionKind> {
 /// there is an answer.
 pub(super) async fn look(platform: &str, plain: &Ports, patient: &Ports) -> Result<Survey, Error> {
     let reader = patient.reader.as_ref();
-    let selector = format!("{}={}", keys::PLATFORM, naming::label_value(platform));
+    let selector = naming::platform_selector(platform);
     let mut survey = Survey { selector: selector.clone(), ..Survey::default() };
     for gvk in own_kinds() {
         let found = list(reader, &gvk, &selector).await?;
@@ -158,7 +158,7 @@ pub(crate) async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: 
 }
 
 /// What a list answers; none where the kind is not served.
-pub(super) async fn ask(reader: &dyn Reader, query: &Query) -> Result<Vec<Found>, ReadError> {
+pub(crate) async fn ask(reader: &dyn Reader, query: &Query) -> Result<Vec<Found>, ReadError> {
     let objects = match reader.list(query).await {
         Err(ReadError::NotServed(_)) => return Ok(Vec::new()),
         answer => answer?,
@@ -221,7 +221,7 @@ fn makes(object: &Object) -> Vec<GroupVersionKind> {
 
 /// The instances of a platform's definitions that no other instance made.
 pub(crate) async fn tops(platform: &str, reader: &dyn Reader) -> Result<Vec<Found>, Error> {
-    let selector = format!("{}={}", keys::PLATFORM, naming::label_value(platform));
+    let selector = naming::platform_selector(platform);
     let mut kinds = BTreeSet::new();
     for group in [rgd::KRO_GROUP, rgd::KROP_GROUP] {
         let definitions = list(reader, &GroupVersionKind::new(group, rgd::VERSION, rgd::KIND), &selector).await?;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use plinth_bootstrap::settings::DEFAULT_PLATFORM;
 use plinth_run::{Event, EventKind, Outcome, RunState, Sink, journal::decode};
 use plinth_tui::{Effect, Message};
 
@@ -18,6 +19,7 @@ use crate::{
     exit::Failure,
     journal,
     out::Out,
+    platform,
     present::Teller,
     screen,
     wire::{self, Fetcher, connect},
@@ -32,7 +34,7 @@ pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outc
     let (host, server) = connect(global).await?;
     let path = match &args.journal {
         Some(path) => path.clone(),
-        None => wire::journal_path("default", &server)?,
+        None => recorded(args.which.platform.as_deref(), &server)?,
     };
     let past = going_on(&path)?;
     let tail = Tail::open(path, past.whole)?;
@@ -52,6 +54,22 @@ pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outc
     let shown = screen::look(model, messages, Timestamp::now, perform).await;
     reader.abort();
     Ok(shown?.run.finished.map_or(Outcome::Done, |finished| finished.outcome))
+}
+
+/// Where the run is recorded: of the platform that was asked for, else of the only one that a run on this machine writes. The cluster
+/// knows nothing of a run that has not written yet, so that it is not asked.
+fn recorded(asked: Option<&str>, server: &str) -> Result<PathBuf, Failure> {
+    if let Some(name) = asked {
+        return wire::journal_path(name, server);
+    }
+    let mut known = wire::journals(server)?;
+    if known.len() > 1 {
+        known.retain(|_, path| journal::is_being_written(path));
+    }
+    if known.len() > 1 {
+        return Err(platform::several(&known.into_keys().collect(), server));
+    }
+    known.into_values().next().map_or_else(|| wire::journal_path(DEFAULT_PLATFORM, server), Ok)
 }
 
 /// What a journal has so far.

@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal, sync::Arc};
 
-use plinth_bootstrap::{Approver, Settings, ports::Always, removal};
+use plinth_bootstrap::{Approver, Settings, ports::Always, remains, removal};
 use plinth_run::{Outcome, Sink};
 use tokio_util::sync::CancellationToken;
 
@@ -10,8 +10,9 @@ use crate::{
     args::{Down, Global},
     exit::Failure,
     out::Out,
+    platform,
     present::Teller,
-    wire::{self, AskInText, Session, Turn, before_the_run, connect, interrupted, listen},
+    wire::{self, AskInText, Host, Session, Turn, before_the_run, connect, interrupted, listen},
 };
 
 /// Runs `plinth down`.
@@ -24,7 +25,11 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
     host.give_up_after(args.timeout);
-    let settings = Settings { timeout: args.timeout, ..Settings::default() };
+    let found = before_the_run(&signals, which(args, &host, out)).await?;
+    let mut settings = Settings { timeout: args.timeout, ..Settings::default() };
+    if let Some(platform) = found {
+        settings.platform = platform;
+    }
     let journal = wire::journal(None, &settings.platform, &server)?;
     let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
     let turn = Turn::Lease { break_lock: args.break_lock, platform: None };
@@ -35,5 +40,20 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let outcome = interrupted(&session, CancellationToken::new(), run).await;
     session.ports.control.stop().await;
     session.tell(outcome, out);
+    let nothing = session.log.read(|state| state.plan.as_ref().is_some_and(|plan| plan.stages.is_empty()));
+    if nothing {
+        let named = args.which.platform.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        out.talk(&format!("there is no platform{named} on this cluster: nothing to remove"));
+    }
     Ok(outcome)
+}
+
+/// The platform that is meant, or of which something is left.
+async fn which(args: &Down, host: &Host, out: Out) -> Result<Option<String>, Failure> {
+    let found = platform::await_it(args.which.platform.as_deref(), host, args.timeout, out).await?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    let mut left = remains(host.0.as_ref(), host).await;
+    if left.len() > 1 { Err(platform::several(&left, &host.1)) } else { Ok(left.pop_first()) }
 }

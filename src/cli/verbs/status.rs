@@ -16,6 +16,7 @@ use crate::{
     args::{Global, Output, Status, Why},
     exit::Failure,
     out::Out,
+    platform::{self, Unclear},
     tree::{Leaf, Tree},
     wire::{Host, connect},
 };
@@ -29,11 +30,13 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
         .map_err(|error| Failure::new(Outcome::Usage, format!("--filter: {error}")))?;
     let (host, _) = connect(global).await?;
     host.give_up_after(args.timeout);
-    let tree = if args.wait { settled(&host, args.timeout, out).await } else { load(&host).await };
-    let tree = tree.map_err(|error| unreadable(&error, &host.1))?;
+    let asked = args.which.platform.as_deref();
+    let found = if args.wait { settled(asked, &host, args.timeout, out).await } else { load(asked, &host).await };
+    let (name, tree) = found.map_err(|unclear| unclear.failure(&host.1))?;
+    let shown = kept(&tree, &filter);
     match args.output {
-        Output::Human => human(&tree, &kept(&tree, &filter), out),
-        Output::Json => out.data(&document(&tree, &kept(&tree, &filter)).to_string()),
+        Output::Human => human(name.as_deref(), &tree, &shown, out),
+        Output::Json => out.data(&document(name.as_deref(), &tree, &shown).to_string()),
     }
     Ok(match tree.health() {
         Health::Current => Outcome::Done,
@@ -43,21 +46,21 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
 }
 
 /// Looks until the platform is ready or has failed, or the time is up. A server that does not answer may come back until then.
-async fn settled(host: &Host, timeout: Duration, out: Out) -> Result<Tree, ReadError> {
+async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) -> Result<Named, Unclear> {
     let clock = SystemClock;
     let deadline = Deadline::after(&clock, timeout);
     let mut unanswered = false;
     loop {
-        let found = load(host).await;
+        let found = load(asked, host).await;
         let is_over = match &found {
-            Ok(tree) => matches!(tree.health(), Health::Current | Health::Failed),
-            Err(error) => !matches!(error, ReadError::Unavailable(_)),
+            Ok((_, tree)) => matches!(tree.health(), Health::Current | Health::Failed),
+            Err(unclear) => !unclear.may_pass(),
         };
         if is_over || deadline.left(&clock).is_zero() {
             return found;
         }
-        if let Some(error) = found.as_ref().err().filter(|_| !unanswered) {
-            out.talk(&format!("{error}; trying again"));
+        if let Some(unclear) = found.as_ref().err().filter(|_| !unanswered) {
+            out.talk(&format!("{}; trying again", unclear.failure(&host.1).message));
         }
         unanswered = found.is_err();
         tokio::time::sleep(LOOK).await;
@@ -67,7 +70,10 @@ async fn settled(host: &Host, timeout: Duration, out: Out) -> Result<Tree, ReadE
 /// Runs `plinth why KIND/NAME`.
 pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome, Failure> {
     let (host, _) = connect(global).await?;
-    let tree = load(&host).await.map_err(|error| unreadable(&error, &host.1))?;
+    let (name, tree) = load(args.which.platform.as_deref(), &host).await.map_err(|unclear| unclear.failure(&host.1))?;
+    if name.is_none() {
+        return Err(platform::none(&host.1));
+    }
     let key = find(&tree, &args.subject)?;
     let explanation = tree.why(&key);
     let next = next_step(&explanation, &tree);
@@ -119,8 +125,16 @@ fn made_again(root: &Cause<ObjectKey>) -> Option<String> {
     }
 }
 
-async fn load(host: &Host) -> Result<Tree, ReadError> {
-    Tree::load("default", host.0.as_ref(), host).await
+/// What there is of a platform, with its name where there is one.
+type Named = (Option<String>, Tree);
+
+async fn load(asked: Option<&str>, host: &Host) -> Result<Named, Unclear> {
+    let name = platform::find(asked, host.0.as_ref()).await?;
+    let tree = match &name {
+        Some(name) => Tree::load(name, host.0.as_ref(), host).await?,
+        None => Tree::default(),
+    };
+    Ok((name, tree))
 }
 
 /// A read that failed: what is not permitted is refused, what does not answer can be tried again.
@@ -172,13 +186,14 @@ fn kept(tree: &Tree, filter: &Filter) -> BTreeSet<ObjectKey> {
     kept
 }
 
-fn human(tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
+fn human(name: Option<&str>, tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
+    let named = name.map(|name| format!(" {name}")).unwrap_or_default();
     if tree.health() == Health::NotFound {
-        out.data("there is no platform on this cluster");
+        out.data(&format!("there is no platform{named} on this cluster"));
         return;
     }
     let ready = tree.leaves.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
-    out.data(&format!("{}  {ready} of {} ready", word(tree.health()), tree.leaves.len()));
+    out.data(&format!("{}  platform{named}  {ready} of {} ready", word(tree.health()), tree.leaves.len()));
     tree.unverified().iter().for_each(|what| out.data(&format!("unverified   {what}")));
     if let Some(lacks) = &tree.begun {
         out.data(&format!(
@@ -204,9 +219,9 @@ fn branch(tree: &Tree, kept: &BTreeSet<ObjectKey>, (key, leaf): (&ObjectKey, &Le
     }
 }
 
-fn document(tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_json::Value {
+fn document(name: Option<&str>, tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_json::Value {
     let shown = tree.leaves.iter().filter(|(key, _)| kept.contains(*key));
     let objects: Vec<_> =
         shown.map(|(key, leaf)| json!({"subject": key, "parent": leaf.parent, "verdict": leaf.verdict})).collect();
-    json!({"health": tree.health(), "lacks": tree.begun, "unverified": tree.unverified(), "objects": objects})
+    json!({"platform": name, "health": tree.health(), "lacks": tree.begun, "unverified": tree.unverified(), "objects": objects})
 }

@@ -20,4 +20,4 @@ pub use looped::InProcess;
 pub(crate) use looped::{Delivery, Turn};
 pub(crate) use plane::{AT_ONCE, Plane, Room};
 pub use session::unfinished;
-pub(crate) use session::{Session, before_the_run, interrupted, journal, journal_path, listen, refused, stopped};
+pub(crate) use session::{Session, before_the_run, interrupted, journal, journal_path, journals, listen, refused, stopped};

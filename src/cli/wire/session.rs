@@ -1,6 +1,7 @@
 //! One run of a verb that writes: journal, log, ports, and what a signal does.
 
 use std::{
+    collections::BTreeMap,
     io::IsTerminal,
     path::{Path, PathBuf},
     sync::Arc,
@@ -156,6 +157,17 @@ pub(crate) fn journal_path(platform: &str, server: &str) -> Result<PathBuf, Fail
     Ok(state_folder()?.join(format!("{platform}@{}.jsonl", file_name(server))))
 }
 
+/// The journals of this server that this machine has, by their platforms.
+pub(crate) fn journals(server: &str) -> Result<BTreeMap<String, PathBuf>, Failure> {
+    let end = format!("@{}.jsonl", file_name(server));
+    let Ok(entries) = std::fs::read_dir(state_folder()?) else { return Ok(BTreeMap::new()) };
+    let journal = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.strip_suffix(&end)?.to_owned();
+        Some((name, path))
+    };
+    Ok(entries.filter_map(|entry| journal(entry.ok()?.path())).collect())
+}
+
 fn state_folder() -> Result<PathBuf, Failure> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state"))).map(|folder| folder.join("plinth")).ok_or_else(
@@ -174,14 +186,13 @@ pub(crate) fn listen() -> Result<Shutdown, Failure> {
 }
 
 /// Does something until a signal asks to stop: for what only looks, that is a good end.
-pub(crate) async fn stopped(act: impl Future<Output = ()>) -> Result<(), Failure> {
+pub(crate) async fn stopped(act: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let signals = listen()?;
     tokio::select! {
         biased;
-        () = signals.token().cancelled_owned() => {}
-        () = act => {}
+        () = signals.token().cancelled_owned() => Ok(()),
+        ended = act => ended,
     }
-    Ok(())
 }
 
 /// Waits for what comes before a run, unless a signal ends it.
