@@ -9,7 +9,7 @@ use plinth_engine::{
 use plinth_run::{ClusterIdentity, Outcome, ports::JournalError};
 use thiserror::Error;
 
-use crate::plan::owner::Owner;
+use crate::{held::Held, plan::owner::Owner};
 
 /// What went wrong. [`Error::outcome`] gives the exit code, [`Error::hint`] the next step.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -164,6 +164,14 @@ pub enum Error {
         /// Whether `--take-over` takes it.
         can_be_taken: bool,
     },
+    /// An object of ours was changed by somebody else, where it is to be changed now.
+    #[error("{object} was changed by somebody else, who holds {}", .fields.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Held {
+        /// The object.
+        object: String,
+        /// The fields, with who holds them.
+        fields: Vec<Held>,
+    },
     /// The platform is another distribution's.
     #[error("platform {platform} is {found}, and this channel would bring {wanted} up beside it")]
     OtherDistribution {
@@ -233,7 +241,8 @@ impl Error {
             | Self::Stale(_)
             | Self::Declined
             | Self::Locked { .. }
-            | Self::Foreign { .. } => Outcome::Refused,
+            | Self::Foreign { .. }
+            | Self::Held { .. } => Outcome::Refused,
         }
     }
 
@@ -258,6 +267,9 @@ impl Error {
                 "--take-over takes it, and then plinth down removes it; else give it another name, or remove it".to_owned()
             }
             Self::Foreign { .. } => "two controllers must not write one object: remove it there first".to_owned(),
+            Self::Held { .. } => {
+                "--take-over writes it over; what should stay belongs into the channel or into the values".to_owned()
+            }
             Self::OtherDistribution { .. } => {
                 "plinth down --apply removes what is there; a channel of its next version goes on with it".to_owned()
             }

@@ -15,6 +15,7 @@ pub mod digest;
 pub mod distribution;
 pub mod error;
 mod gone;
+pub mod held;
 pub mod install;
 pub mod memory;
 mod patient;

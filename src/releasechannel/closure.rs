@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use tokio::sync::OnceCell;
 
+use crate::circle;
 use crate::config::Resolver;
 use crate::descriptor::{Descriptor, Reference};
 use crate::digest::Digest;
@@ -124,7 +125,7 @@ impl Closure {
             }
             check_bounds(seen.len(), &level, walk.limits)?;
         }
-        closure.refuse_cycles()?;
+        circle::refuse(&closure.nodes.iter().map(|(at, node)| (at.clone(), node.targets().collect())).collect())?;
         selection::are_known(closure.nodes.values().map(|node| node.descriptor.as_ref()), walk.selection)?;
         closure.adopt(walk.fallbacks);
         Ok(closure)
@@ -210,33 +211,6 @@ impl Closure {
             }
         }
         seen.into_iter().collect()
-    }
-
-    /// A depth-first walk without recursion: a component on the path from the root to itself closes a cycle.
-    fn refuse_cycles(&self) -> Result<(), ResolveError> {
-        let mut done = BTreeSet::new();
-        for start in self.nodes.keys() {
-            let mut path: Vec<(ComponentVersion, VecDeque<ComponentVersion>)> = Vec::new();
-            let mut next = Some(start.clone());
-            loop {
-                if let Some(component) = next.take() {
-                    if let Some(at) = path.iter().position(|(step, _)| *step == component) {
-                        let circle = path[at..].iter().map(|(step, _)| step.clone()).chain([component]).collect();
-                        return Err(ResolveError::Cycle { path: circle });
-                    }
-                    if !done.contains(&component) {
-                        let targets = self.nodes.get(&component).map(|node| node.targets().collect()).unwrap_or_default();
-                        path.push((component, targets));
-                    }
-                }
-                let Some((_, targets)) = path.last_mut() else { break };
-                next = targets.pop_front();
-                if next.is_none() {
-                    done.extend(path.pop().map(|(component, _)| component));
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ mod assembly;
 pub mod bundle;
 mod cache;
 mod channel;
+mod circle;
 mod closure;
 mod config;
 mod constructor;

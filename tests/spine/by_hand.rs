@@ -5,7 +5,8 @@ use std::{net::SocketAddr, time::Instant};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api,
-    api::{ApiResource, DeleteParams, DynamicObject},
+    api::{ApiResource, DeleteParams, DynamicObject, PostParams},
+    core::GroupVersionKind,
 };
 use plinth_run::{EventKind, Outcome};
 use plinth_support::{ApiServer, Identity};
@@ -53,6 +54,7 @@ async fn what_is_deleted_by_hand_is_seen_explained_and_made_again() {
     assert!(explained.stdout.contains("is terminating") && explained.stdout.contains("next: "), "{}", explained.stdout);
 
     refused_elsewhere(&world, &source).await;
+    edited_by_hand(&world, &source).await;
 
     let journal = world.journal().display().to_string();
     let again = plinth(&["up", &source, "--apply", "--kubeconfig", &kubeconfig, "--journal", &journal]).await.with_code(0);
@@ -73,6 +75,28 @@ async fn refused_elsewhere(world: &World, source: &str) {
     assert!(plan.stderr.contains("lives in namespace default"), "{}", plan.stderr);
     let written = audit.writes_by("admin").unwrap();
     assert!(written.is_empty(), "{written:#?}");
+}
+
+/// What somebody changed in a definition of ours is neither fought over nor given up: it is named before the first write.
+async fn edited_by_hand(world: &World, source: &str) {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("kro.run", "v1alpha1", "ResourceGraphDefinition"));
+    let definitions: Api<DynamicObject> = Api::all_with(world.client().await, &kind);
+    let mut edited = definitions.get("platform-service").await.unwrap();
+    edited.data["spec"]["resources"][0]["id"] = "edited".into();
+    let parameters = PostParams { field_manager: Some("kubectl-edit".into()), ..PostParams::default() };
+    let edited = definitions.replace("platform-service", &parameters, &edited).await.unwrap();
+
+    let (kubeconfig, journal) = (world.kubeconfig(), world.journal().display().to_string());
+    let up = ["up", source, "--apply", "--kubeconfig", &kubeconfig, "--journal", &journal];
+    let refused = plinth(&up).await.with_code(4);
+    let words = "ResourceGraphDefinition.kro.run/platform-service was changed by somebody else, who holds spec.resources";
+    assert!(refused.stderr.contains(words) && refused.stderr.contains("kubectl-edit"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--take-over writes it over"), "no way out: {}", refused.stderr);
+    let id = async || definitions.get("platform-service").await.unwrap().data["spec"]["resources"][0]["id"].clone();
+    assert_eq!(id().await, edited.data["spec"]["resources"][0]["id"]);
+
+    plinth(&[&up[..], &["--take-over"]].concat()).await.with_code(0);
+    assert_ne!(id().await, edited.data["spec"]["resources"][0]["id"]);
 }
 
 /// How a run says that it ended.

@@ -15,6 +15,7 @@ use super::{Draft, expand::Place, owner::foreign_owner};
 use crate::{
     compare,
     error::Error,
+    held::held,
     preflight::AT_ONCE,
     settings::Settings,
     wanted::{Step, Wanted},
@@ -80,6 +81,10 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
         fields.push(unverified);
     }
     if owner == ours || settings.take_over {
+        let held = if settings.take_over { Vec::new() } else { held(&object, live, keys::MANAGER) };
+        if !held.is_empty() {
+            return Err(Error::Held { object: wanted.key.to_string(), fields: held });
+        }
         let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
         return Ok(Standing { fields, ..Standing::new(action, Some(live)) });
     }

@@ -32,6 +32,7 @@ pub(crate) async fn run(verb: Bundle, out: Out) -> Result<Outcome, Failure> {
 /// written, so that the same command goes on where a broken one stopped.
 async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     let kept = platforms(&args.platform)?;
+    let format = Format::of(&args.file).map_err(|error| refusal(&error.into()))?;
     let channel = channel_of(args).await?;
     load::tell_remarks(&channel, out);
     let program = program_of(args, &channel)?;
@@ -47,7 +48,7 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     bundle::add_program(&mut bundle, &program, version, &staging).map_err(|error| refusal(&error))?;
     let written = {
         let (contents, file) = (bundle.contents.clone(), args.file.clone());
-        tokio::task::spawn_blocking(move || contents.write(&file, Format::of(&file))).await
+        tokio::task::spawn_blocking(move || contents.write(&file, format)).await
     };
     written
         .map_err(|error| Failure::new(Outcome::Internal, format!("writing the archive ended with {error}")))?

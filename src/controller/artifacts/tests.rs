@@ -68,7 +68,7 @@ impl Stage {
         let text = channel.replace("DIGEST", &"a".repeat(64)).replace("VERSION", "v1.0.0");
         std::fs::write(folder.path().join("channel.yaml"), text).unwrap();
         let path = self.folder.path().join(format!("{name}.tgz"));
-        pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path)).unwrap();
+        pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path).unwrap()).unwrap();
         path.display().to_string()
     }
 

@@ -88,7 +88,7 @@ impl Stage {
     fn pack_to(&self, path: &Path, channel: &str) {
         let folder = tempfile::tempdir_in(self.folder.path()).unwrap();
         std::fs::write(folder.path().join("channel.yaml"), channel).unwrap();
-        pack(folder.path(), &Limits::default()).unwrap().write(path, Format::of(path)).unwrap();
+        pack(folder.path(), &Limits::default()).unwrap().write(path, Format::of(path).unwrap()).unwrap();
     }
 
     pub(super) fn put(&self, kind: Kind, name: &str, spec: Value) -> ObjectKey {
@@ -511,7 +511,7 @@ async fn a_mirror_gives_the_images_and_manifests_name_them_there() {
     let mirror = RepositoryRef::parse("mirror.test/site").unwrap();
     let stage = Stage::with(Arc::new(Localization::new(&channel.lock, None, &mirror)));
     let path = folder.path().join("channel.tgz");
-    pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path)).unwrap();
+    pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path).unwrap()).unwrap();
     stage.component(json!({"type": "CommonTransportFormat", "filePath": path})).await;
 
     let mirrored = format!("mirror.test/site/leaf:1.0.0@sha256:{}", "a".repeat(64));

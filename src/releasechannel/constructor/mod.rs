@@ -5,11 +5,11 @@ mod input;
 mod layout;
 mod version;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::circle;
 use crate::ctf::Contents;
 use crate::ctf::archive::read_file;
 use crate::error::{RepositoryError, ResolveError};
@@ -30,13 +30,16 @@ pub fn pack(path: &Path, limits: &Limits) -> Result<Contents, ResolveError> {
         companions::add(&constructor, &mut components)?;
     }
     let mut contents = Contents { place: path.display().to_string(), ..Contents::default() };
-    let mut seen = BTreeSet::new();
+    let mut references = circle::References::new();
     for component in &components {
-        let at = version::add(&constructor, component, &mut contents, limits)?;
-        if !seen.insert(at.clone()) {
+        let added = version::add(&constructor, component, &mut contents, limits)?;
+        let at = ComponentVersion::new(&added.name, &added.version);
+        let targets = added.references.iter().map(|to| ComponentVersion::new(&to.component, &to.version)).collect();
+        if references.insert(at.clone(), targets).is_some() {
             return Err(constructor.refuse(format!("component {at} is there twice")));
         }
     }
+    circle::refuse(&references)?;
     contents.artifacts.sort();
     contents.artifacts.dedup();
     Ok(contents)

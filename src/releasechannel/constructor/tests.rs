@@ -87,7 +87,7 @@ async fn a_folder_resolves_and_so_does_every_packed_form() {
     let target = tempfile::tempdir().unwrap();
     for name in ["x.tgz", "x.tar", "x.tar.gz", "folder"] {
         let path = target.path().join(name);
-        contents.write(&path, Format::of(&path)).unwrap();
+        contents.write(&path, Format::of(&path).unwrap()).unwrap();
         check(&path).await;
     }
 }
@@ -98,7 +98,7 @@ fn the_same_folder_gives_the_same_bytes() {
     let target = tempfile::tempdir().unwrap();
     let bytes = |name: &str| {
         let path = target.path().join(name);
-        pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path)).unwrap();
+        pack(folder.path(), &Limits::default()).unwrap().write(&path, Format::of(&path).unwrap()).unwrap();
         std::fs::read(path).unwrap()
     };
     assert_eq!(bytes("a.tgz"), bytes("b.tgz"));
@@ -122,12 +122,41 @@ fn names_file_and_component_of_what_is_wrong() {
         ("components: [".to_owned(), "line"),
         ("a: b".to_owned(), "components"),
         (format!("{CHANNEL}\n  - {{name: acme.example/channel, version: 1.0.0, provider: x}}"), "twice"),
+        (CHANNEL.replace("version: 1.0.0\n", "version: latest\n"), "acme.example/channel:latest: its version is no semantic one"),
+        (CHANNEL.replace("{name: files,", "{name: notes,"), "resource notes 0.1.0 is there twice"),
     ];
     for (text, expected) in cases {
         let folder = folder(&[("channel.yaml", &text)]);
         let error = pack(folder.path(), &Limits::default()).unwrap_err();
         let message = error.to_string();
         assert!(message.contains("channel.yaml") && message.contains(expected), "{message} does not name {expected}");
+    }
+}
+
+/// The tools pack it, and nobody can resolve it.
+#[test]
+fn a_circle_of_references_is_not_packed() {
+    let back = "    componentReferences: [{name: back, componentName: acme.example/channel, version: 1.0.0}]\n    resources:";
+    let folder = folder(&[("channel.yaml", &CHANNEL.replace("    resources:", back))]);
+    let message = pack(folder.path(), &Limits::default()).unwrap_err().to_string();
+    assert!(
+        message.ends_with("acme.example/channel:1.0.0 → acme.example/platform:0.1.0 → acme.example/channel:1.0.0"),
+        "{message}"
+    );
+}
+
+/// Nobody who asks for a zip expects a folder of that name.
+#[test]
+fn an_archive_that_nothing_of_ocm_reads_is_refused() {
+    for (name, form) in [
+        ("a.tgz", Some(Format::Tgz)),
+        ("a.tar.gz", Some(Format::Tgz)),
+        ("A.TAR", Some(Format::Tar)),
+        ("channel.d", Some(Format::Folder)),
+        ("a.zip", None),
+        ("a.yaml.gz", None),
+    ] {
+        assert_eq!(Format::of(Path::new(name)).ok(), form, "{name}");
     }
 }
 

@@ -1,27 +1,33 @@
 //! One component of a constructor becomes descriptor, configuration, manifest and, with nested artifacts, index (ocm.md 3.2).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::Constructor;
 use super::input;
 use crate::assembly::{Blobs, Packed, store};
 use crate::ctf::Contents;
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Resource};
 use crate::error::ResolveError;
 use crate::options::Limits;
 use crate::repository::ComponentVersion;
+use crate::versions::Version;
 
-/// Adds a component version to the contents.
+/// Adds a component version to the contents; what was added, as a reader will find it.
 pub(super) fn add(
     constructor: &Constructor,
     component: &Value,
     contents: &mut Contents,
     limits: &Limits,
-) -> Result<ComponentVersion, ResolveError> {
+) -> Result<Descriptor, ResolveError> {
     let text = |key: &str| component.get(key).and_then(Value::as_str).unwrap_or_default();
     let at = ComponentVersion::new(text("name"), text("version"));
     if at.version.is_empty() {
         return Err(constructor.refuse_in(&at, "version is missing, or not text: quote it"));
+    }
+    if Version::parse(&at.version).is_none() {
+        return Err(constructor.refuse_in(&at, "its version is no semantic one, such as 1.2.3 or v1.2.3-rc.1"));
     }
     let mut blobs = Blobs::default();
     let mut place = Place { constructor, at: &at, contents, blobs: &mut blobs, limits };
@@ -31,9 +37,25 @@ pub(super) fn add(
         component.get("componentReferences").or_else(|| component.get("references")).cloned().unwrap_or_else(|| json!([]));
     let document = descriptor(component, &at, &resources, &sources, &references);
     let read = Descriptor::from_value(document.clone()).map_err(|error| constructor.refuse_in(&at, error))?;
+    if let Some(twin) = twin(&read) {
+        return Err(constructor.refuse_in(&at, format!("{twin} is there twice: give one another name, version or extraIdentity")));
+    }
     let bytes = serde_json::to_vec(&document).expect("a descriptor is plain data");
     store(contents, &read, bytes, &blobs);
-    Ok(at)
+    Ok(read)
+}
+
+/// What has the identity of another element of its list: nobody could ask for it (ocm.md section 2).
+fn twin(descriptor: &Descriptor) -> Option<String> {
+    let elements = |kind: &'static str, list: &[Resource]| {
+        list.iter().map(|element| format!("{kind} {} {}", element.identity, element.version)).collect::<Vec<_>>()
+    };
+    let references = descriptor.references.iter().map(|reference| format!("reference {}", reference.identity));
+    let mut names = elements("resource", &descriptor.resources);
+    names.extend(elements("source", &descriptor.sources));
+    names.extend(references);
+    let mut seen = BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
 /// Where the elements of a component go.

@@ -11,6 +11,9 @@ use super::{Contents, INDEX_FILE, Payload, file_error, index};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 
+/// Endings of archives that nothing of OCM reads.
+const OTHERS: [&str; 8] = [".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".txz"];
+
 /// Form of a CTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -23,16 +26,22 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the name of a file asks for: `.tar`, `.tgz` and `.tar.gz`, else a folder.
-    pub fn of(path: &Path) -> Self {
+    /// What the name of a file asks for: `.tar`, `.tgz` and `.tar.gz`, else a folder. A name of another kind of archive is refused, since
+    /// nobody expects a folder there.
+    pub fn of(path: &Path) -> Result<Self, RepositoryError> {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
         if ends(&[".tgz", ".tar.gz"]) {
-            Self::Tgz
+            Ok(Self::Tgz)
         } else if ends(&[".tar"]) {
-            Self::Tar
+            Ok(Self::Tar)
+        } else if ends(&OTHERS) {
+            Err(RepositoryError::malformed(
+                path.display().to_string(),
+                "a channel is packed as .tgz, .tar.gz, .tar or a folder".to_owned(),
+            ))
         } else {
-            Self::Folder
+            Ok(Self::Folder)
         }
     }
 }

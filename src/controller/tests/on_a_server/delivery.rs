@@ -22,7 +22,7 @@ const BACK: Duration = Duration::from_secs(2);
 pub(crate) async fn push(folder: &Path, registry: &Registry) {
     let packed = tempfile::tempdir().unwrap();
     let path = packed.path().join("channel");
-    pack(folder, &Limits::default()).unwrap().write(&path, plinth_releasechannel::Format::of(&path)).unwrap();
+    pack(folder, &Limits::default()).unwrap().write(&path, plinth_releasechannel::Format::of(&path).unwrap()).unwrap();
     Ctf::open(&path).push(registry, "channel").await;
 }
 

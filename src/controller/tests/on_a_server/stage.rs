@@ -146,7 +146,7 @@ pub(crate) fn data(path: &str) -> PathBuf {
 pub(crate) fn archive(folder: &Path) -> PathBuf {
     let contents = pack(&workspace().join("distributions/open-control-plane-kind"), &Limits::default()).unwrap();
     let path = folder.join("channel.tgz");
-    contents.write(&path, plinth_releasechannel::Format::of(&path)).unwrap();
+    contents.write(&path, plinth_releasechannel::Format::of(&path).unwrap()).unwrap();
     path
 }
 

@@ -145,7 +145,7 @@ fn archives_of_both_tools_are_written_again() {
         let contents = Contents::open(&crate::testing::data().join("ocm/ctf").join(name), &Limits::default()).unwrap();
         let target = tempfile::tempdir().unwrap();
         let path = target.path().join("again.tgz");
-        contents.write(&path, Format::of(&path)).unwrap();
+        contents.write(&path, Format::of(&path).unwrap()).unwrap();
         let again = Contents::open(&path, &Limits::default()).unwrap();
         let mut expected = contents.artifacts.clone();
         expected.sort();
