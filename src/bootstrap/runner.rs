@@ -7,7 +7,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use plinth_run::{Deferred, EventKind, Outcome, Plan, Recorder, RunId, Subject, Verb, plan::Writer as By};
+use plinth_run::{Action, Deferred, EventKind, Log, Outcome, Plan, Recorder, RunId, Subject, Verb, plan::Writer as By};
 
 use crate::{
     content::Content,
@@ -125,7 +125,7 @@ async fn planned(request: &Request<'_>, ports: &Ports, deadline: Deadline) -> Re
         .await
         .map_err(|error| preflight::failed(&ports.log, preflight::PLAN, error))?;
     if let Some(saved) = request.saved {
-        fresh(saved, &planned.plan)?;
+        fresh(saved, &planned.plan, &ports.log)?;
     }
     preflight::passed(&ports.log, preflight::PLAN, summary(&planned.plan));
     ports.log.record(EventKind::Planned { plan: planned.plan.clone() });
@@ -157,7 +157,7 @@ fn deferrals(deferred: &[Deferred]) -> Vec<EventKind> {
 }
 
 fn summary(plan: &Plan) -> String {
-    use plinth_run::Action::{Configure, Create, Defer, Unchanged};
+    use Action::{Configure, Create, Defer, Unchanged};
     let count = |action| plan.count(action);
     format!(
         "{} stages: {} to create, {} to configure, {} unchanged, {} deferred",
@@ -169,15 +169,18 @@ fn summary(plan: &Plan) -> String {
     )
 }
 
-/// A saved plan is carried out exactly or not at all: same inputs, and what the run itself writes has not moved.
-fn fresh(saved: &Plan, now: &Plan) -> Result<(), Error> {
+/// A saved plan is carried out exactly or not at all: same inputs, and what the run itself writes has not moved, but for what the journal
+/// knows to be written by a run of this plan that did not come to its end.
+fn fresh(saved: &Plan, now: &Plan, log: &Log) -> Result<(), Error> {
     if saved.inputs != now.inputs {
         return Err(Error::Stale("the channel, the values or the settings are not those that it was made from".into()));
     }
     for was in saved.changes().filter(|change| change.by == By::Run) {
-        let is = now.changes().find(|change| change.subject.key == was.subject.key);
+        let key = &was.subject.key;
+        let is = now.changes().find(|change| change.subject.key == *key);
         let same = is.is_some_and(|is| is.action == was.action && is.resource_version == was.resource_version);
-        if !same {
+        let done = || is.is_some_and(|is| is.action == Action::Unchanged) && log.read(|state| state.applied.contains_key(key));
+        if !same && !done() {
             return Err(Error::Stale(format!("{} has changed since", was.subject)));
         }
     }

@@ -157,6 +157,23 @@ pub struct Deferred {
     pub expected_from: Option<String>,
 }
 
+impl Deferred {
+    /// What it waits for and who brings that, in words. A person decides by them whether waiting has an end.
+    pub fn told(&self) -> String {
+        let kinds: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
+        // A CRD's group has a dot (Kubernetes: names of API groups); those without are the server's own.
+        let own = self.missing.iter().find(|gvk| !gvk.group.contains('.'));
+        let source = match (own, &self.expected_from) {
+            (Some(gvk), _) => {
+                format!("the server has no such kind in its own group, and no CRD can bring {}: is it misspelled?", gvk.kind)
+            }
+            (None, Some(from)) => format!("expected from {from}"),
+            (None, None) => "nothing in this plan brings it, so somebody else has to".to_owned(),
+        };
+        format!("waits for {}; {source}", kinds.join(", "))
+    }
+}
+
 impl Plan {
     /// Every change, in order.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
@@ -176,5 +193,26 @@ impl Plan {
     /// The stage that holds an object.
     pub fn stage_of(&self, key: &plinth_api::ObjectKey) -> Option<StageId> {
         self.stages.iter().find(|stage| stage.changes.iter().any(|change| change.subject.key == *key)).map(|stage| stage.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plinth_api::{ClusterKey, ObjectKey};
+
+    use super::*;
+
+    #[test]
+    fn what_is_deferred_says_whether_waiting_has_an_end() {
+        let told = |group: &str, from: Option<&str>| {
+            let gvk = GroupVersionKind::new("kro.run", "v1alpha1", "ResourceGraphDefinition");
+            let key = ObjectKey { cluster: ClusterKey::host(), gvk, namespace: None, name: "r".into() };
+            let missing = vec![GroupVersionKind::new(group, "v1", "Late")];
+            Deferred { subject: Subject::root(key), node: "n".into(), missing, expected_from: from.map(str::to_owned) }.told()
+        };
+        let words = "waits for Late.late.example/v1; ";
+        assert_eq!(told("late.example", Some("Deployment.apps/n/d")), format!("{words}expected from Deployment.apps/n/d"));
+        assert_eq!(told("late.example", None), format!("{words}nothing in this plan brings it, so somebody else has to"));
+        assert!(told("apps", Some("Deployment.apps/n/d")).ends_with("no CRD can bring Late: is it misspelled?"));
     }
 }

@@ -91,9 +91,7 @@ pub(crate) fn told(plan: &Planned) -> Vec<String> {
         lines.extend(stage.changes.iter().map(change));
     }
     for deferred in &plan.deferred {
-        let kinds: Vec<String> = deferred.missing.iter().map(ToString::to_string).collect();
-        let from = deferred.expected_from.as_ref().map(|from| format!("; expected from {from}")).unwrap_or_default();
-        lines.push(format!("deferred  {} node {} waits for {}{from}", deferred.subject, deferred.node, kinds.join(", ")));
+        lines.push(format!("deferred  {} node {} {}", deferred.subject, deferred.node, deferred.told()));
     }
     lines.extend(plan.rights.iter().flat_map(rights));
     let counts: Vec<String> = [Action::Create, Action::Configure, Action::Unchanged, Action::Delete, Action::Defer]

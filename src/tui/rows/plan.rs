@@ -2,7 +2,7 @@
 
 use plinth_run::{Action, CheckVerdict, RunState, state::Check};
 
-use super::{Row, waits_for};
+use super::Row;
 use crate::theme::Role;
 
 /// The plan: stages, changes, and what is deferred with what it waits for.
@@ -35,7 +35,7 @@ pub fn plan_rows(run: &RunState) -> Vec<Row> {
         depth: 1,
         title: format!("{} node {}", deferred.subject, deferred.node),
         word: "defer".to_owned(),
-        detail: waits_for(&deferred.missing, deferred.expected_from.as_deref()),
+        detail: deferred.told(),
         role: Role::Waiting,
         ..Row::default()
     }));
