@@ -6,6 +6,7 @@
 //! | revisions of definitions | no: they are numbered | everything |
 //! | generated CRDs | yes | applies them; no other CRD, but it reads all |
 //! | children | where the plan knows it | watches the kind, applies and deletes the object |
+//! | children of a definition with a service account | where the plan knows it | watches the kind, acts as that account |
 //! | external references | – | watches the kind |
 //! | roles that a graph makes | yes | as any child, and holds their rules itself |
 //! | roles that a graph binds | yes | `bind` on that one name: a lift, said in the plan |
@@ -27,6 +28,7 @@ use std::collections::BTreeSet;
 use plinth_api::{GroupVersionKind, Object, ObjectKey, crds::ARTIFACT, delivery, platform, rbac::Rights, rgd};
 use plinth_engine::{
     naming,
+    ports::ServiceAccount,
     schema::{Lookup, SchemaSource},
 };
 use serde_json::Value;
@@ -56,7 +58,7 @@ pub const LOCK: &str = "plinth-lock";
 
 /// The rights of the loop.
 pub(crate) fn of(built: &[Built], places: &[Place], source: &dyn SchemaSource) -> Rights {
-    let mut needs = Needs { source, places, grants: Grants::default() };
+    let mut needs = Needs { source, built, places, grants: Grants::default() };
     needs.machinery();
     needs.delivery();
     for built in built {
@@ -71,6 +73,7 @@ pub(crate) fn of(built: &[Built], places: &[Place], source: &dyn SchemaSource) -
 /// What is needed so far.
 struct Needs<'a> {
     source: &'a dyn SchemaSource,
+    built: &'a [Built],
     places: &'a [Place],
     grants: Grants,
 }
@@ -146,11 +149,25 @@ impl Needs<'_> {
         let scope = self.scope(key);
         let name = Some(key.name.as_str()).filter(|name| is_known(name));
         self.grants.add(&Scope::Cluster, &key.gvk.group, &plural, None, &WATCH);
-        self.grants.add(&scope, &key.gvk.group, &plural, name, &OWN);
-        handed::lifts(place, &scope, &mut self.grants);
+        if let Some(account) = self.account(place) {
+            self.grants.add(&scope, &key.gvk.group, &plural, name, &["get"]);
+            let scope = self.inside(&account.namespace);
+            self.grants.add(&scope, "", "serviceaccounts", Some(&account.name), &["impersonate"]);
+        } else {
+            self.grants.add(&scope, &key.gvk.group, &plural, name, &OWN);
+            handed::lifts(place, &scope, &mut self.grants);
+        }
         if key.gvk.group == delivery::GROUP {
             self.delivered(place);
         }
+    }
+
+    /// The service account by whose rights it is written, where its definition names one: then writing it is that account's matter.
+    fn account(&self, place: &Place) -> Option<ServiceAccount> {
+        let account = self.built.iter().find(|built| built.graph.name == place.rgd)?.graph.account.as_ref()?;
+        let namespace = place.subject.parent.as_ref().and_then(|parent| parent.namespace.clone());
+        let namespace = account.namespace.clone().or(namespace)?;
+        Some(ServiceAccount { namespace, name: account.name.clone() })
     }
 
     /// Configuration that a delivery object reads by name, and what a Deployer applies.

@@ -468,6 +468,9 @@ pub struct Controller {
     /// Namespace of the Lease; it is where every writer looks for it
     #[arg(long, value_name = "NAMESPACE", default_value = plinth_bootstrap::rights::NAMESPACE)]
     pub leader_election_namespace: String,
+    /// Write children by the rights of this service account in each instance's namespace, unless their definition names one
+    #[arg(long, value_name = "NAME")]
+    pub default_service_account: Option<String>,
     /// Tell an instance's conditions as Kubernetes events too
     #[arg(long)]
     pub instance_condition_events: bool,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use plinth_api::{ClusterKey, Object, ObjectKey};
-use plinth_engine::ports::{Answer, Applier, Apply, Delete, Query, ReadError, Reader, WriteError};
+use plinth_engine::ports::{Answer, Applier, Apply, Delete, Query, ReadError, Reader, ServiceAccount, WriteError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -45,6 +45,13 @@ impl Cluster {
         let transport = Transport::new(client);
         let catalog = Catalog::new(transport.clone());
         Arc::new(Self { key, transport, catalog })
+    }
+
+    /// The same cluster in a service account's name: what that may not do is refused, and so is everything where the identity of
+    /// the client may not impersonate it. What is served is still learnt by the identity of the client.
+    #[must_use]
+    pub fn acting_as(&self, account: &ServiceAccount) -> Self {
+        Self { key: self.key.clone(), transport: self.transport.acting_as(account), catalog: Arc::clone(&self.catalog) }
     }
 
     /// Its key, with which all its objects' keys begin.

@@ -19,7 +19,9 @@ use crate::{
 };
 
 /// The verbs of Kubernetes' authorization.
-const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const VERBS: [&str; 9] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", IMPERSONATE];
+/// The verb of acting in somebody else's name.
+const IMPERSONATE: &str = "impersonate";
 
 /// True where the answer says that the path, so the kind, is not there, and names no object.
 pub(crate) fn kind_is_missing(status: &ApiStatus) -> bool {
@@ -42,12 +44,10 @@ pub(crate) fn write_error(key: &ObjectKey, served: &ServedKind, verb: &str, faul
         404 if kind_is_missing(&status) => WriteError::NotServed(key.gvk),
         404 => WriteError::NotFound { key, message },
         403 if is_terminating(&status) => WriteError::Unavailable { key, message },
-        401 | 403 => WriteError::Forbidden {
-            verb: refused_verb(&message, verb),
-            resource: served.resource(),
-            namespace: key.namespace,
-            message,
-        },
+        401 | 403 => {
+            let (verb, resource) = refused(&message, verb, &served.resource());
+            WriteError::Forbidden { verb, resource, namespace: key.namespace, message }
+        }
         409 => WriteError::Conflict { key, message },
         400 | 413 | 415 | 422 => WriteError::Invalid { key, message },
         code => WriteError::Unavailable { key, message: format!("{message} ({code})") },
@@ -62,11 +62,10 @@ pub(crate) fn read_error(gvk: &GroupVersionKind, resource: &str, verb: &str, fau
     };
     match status.code {
         404 if kind_is_missing(&status) => ReadError::NotServed(gvk.clone()),
-        401 | 403 => ReadError::Forbidden {
-            verb: refused_verb(&status.message, verb),
-            resource: resource.to_owned(),
-            message: status.message,
-        },
+        401 | 403 => {
+            let (verb, resource) = refused(&status.message, verb, resource);
+            ReadError::Forbidden { verb, resource, message: status.message }
+        }
         code => ReadError::Unavailable(format!("{} ({code})", status.message)),
     }
 }
@@ -79,11 +78,14 @@ fn is_terminating(status: &ApiStatus) -> bool {
     status.details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") || status.message.ends_with(KIND_TERMINATING)
 }
 
-/// The verb that is missing. An apply of an absent object is refused as `create`, although the request is a patch, and only
-/// the message says so; nothing but the wording of an error depends on it.
-fn refused_verb(message: &str, asked: &str) -> String {
+/// The verb that is missing, and on what. An apply of an absent object is refused as `create`, although the request is a patch, and
+/// a request in somebody else's name as `impersonate` on a service account. Only the message says so, and nothing but the wording of
+/// an error depends on it.
+fn refused(message: &str, asked: &str, resource: &str) -> (String, String) {
     let named = message.split_once(" cannot ").and_then(|(_, rest)| rest.split_whitespace().next());
-    named.filter(|verb| VERBS.contains(verb)).unwrap_or(asked).to_owned()
+    let verb = named.filter(|verb| VERBS.contains(verb)).unwrap_or(asked);
+    let resource = if verb == IMPERSONATE { "serviceaccounts" } else { resource };
+    (verb.to_owned(), resource.to_owned())
 }
 
 #[cfg(test)]
@@ -122,6 +124,10 @@ mod tests {
             "deployments.apps \"x\" is forbidden: User \"u\" cannot create resource \"deployments\" in API group \"apps\"";
         let error = check(403, &json!({"message": message, "reason": "Forbidden", "details": {"name": "x"}}));
         assert_eq!(error.to_string(), "create deployments.apps is not permitted in namespace ns");
+        let message =
+            "serviceaccounts \"a\" is forbidden: User \"u\" cannot impersonate resource \"serviceaccounts\" in API group \"\"";
+        let error = check(403, &json!({"message": message, "reason": "Forbidden", "details": {"name": "a"}}));
+        assert_eq!(error.to_string(), "impersonate serviceaccounts is not permitted in namespace ns");
         let error = check(403, &json!({"message": "no", "details": {"name": "x"}}));
         assert_eq!(error.to_string(), "patch deployments.apps is not permitted in namespace ns");
     }

@@ -10,10 +10,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, header};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use plinth_api::login;
+use plinth_engine::ports::ServiceAccount;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -29,6 +30,9 @@ const MAX_TEXT: usize = 2048;
 
 /// Who asks, in the server's audit log.
 const USER_AGENT: &str = concat!("plinth/", env!("CARGO_PKG_VERSION"));
+
+/// In whose name a request is made; of a service account the server knows the groups itself.
+const IMPERSONATE: &str = "impersonate-user";
 
 /// Content type of a server-side apply; JSON is YAML.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
@@ -161,11 +165,19 @@ pub(crate) struct Transport {
     client: kube::Client,
     /// When whoever asks gives up; shared by all clones.
     until: Arc<Mutex<Option<Instant>>>,
+    /// As whom it asks, where that is not whom the client logs in as.
+    acting_as: Option<HeaderValue>,
 }
 
 impl Transport {
     pub(crate) fn new(client: kube::Client) -> Self {
-        Self { client, until: Arc::default() }
+        Self { client, until: Arc::default(), acting_as: None }
+    }
+
+    /// The same server, asked in somebody else's name. The server refuses all of it unless the client may impersonate them.
+    pub(crate) fn acting_as(&self, account: &ServiceAccount) -> Self {
+        let name = HeaderValue::try_from(account.to_string()).expect("namespaces and names of Kubernetes are visible ASCII");
+        Self { acting_as: Some(name), ..self.clone() }
     }
 
     /// Sets when whoever asks gives up, or that nobody does.
@@ -215,7 +227,11 @@ impl Transport {
 
     /// Sends a request and hands over the open answer, for a watch; an error status is read and returned as a fault.
     pub(crate) async fn open(&self, call: Call) -> Result<http::Response<Body>, Fault> {
-        let response = self.client.send(call.request()?).await.map_err(|error| Fault::Connection(chain(&error)))?;
+        let mut request = call.request()?;
+        if let Some(name) = &self.acting_as {
+            request.headers_mut().insert(IMPERSONATE, name.clone());
+        }
+        let response = self.client.send(request).await.map_err(|error| Fault::Connection(chain(&error)))?;
         let code = response.status();
         if code.is_success() {
             return Ok(response);

@@ -2,19 +2,22 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
 use plinth_cluster::{
-    Watches,
+    Cluster, Watches,
     watch::{Look, Owner, WatchSet},
 };
 use plinth_engine::{
-    ports::{Answer, Applier, Apply, Delete, Query, ReadError, Reader, WriteError},
+    ports::{Access, Answer, Applier, Apply, Delete, Query, ReadError, Reader, ServiceAccount, WriteError},
     schema::SchemaSource,
 };
 use plinth_manager::Lease;
 use serde_json::Value;
 
-use crate::world::{Finalizers, Index, Schemas};
+use crate::{
+    start::layered,
+    world::{Accounts, Finalizers, Index, Schemas},
+};
 
 /// Attempts to take a finalizer off an object that others write at the same time.
 const ATTEMPTS: usize = 5;
@@ -78,6 +81,71 @@ impl Reader for LiveDoors {
             let found = all.into_iter().find(|served| served.gvk.group_kind() == kind).ok_or_else(missing)?;
             cluster.list(&Query { gvk: found.gvk, ..query.clone() }).await
         })
+    }
+}
+
+/// Impersonation as [`Accounts`]: the API servers decide what an account may do.
+#[derive(Clone)]
+pub struct LiveAccounts {
+    /// The engaged clusters.
+    pub watches: Arc<Watches>,
+    /// The Lease that must be held.
+    pub lease: Option<Arc<Lease>>,
+    /// Name of the platform whose label children get.
+    pub platform: Option<String>,
+}
+
+impl Accounts for LiveAccounts {
+    fn writes(&self, account: &ServiceAccount, cluster: &ClusterKey) -> Arc<dyn Applier> {
+        let acting = Acting { watches: Arc::clone(&self.watches), account: account.clone(), cluster: cluster.clone() };
+        layered(Arc::new(acting), self.lease.as_ref(), self.platform.as_deref())
+    }
+
+    fn may_read<'a>(&'a self, access: &'a Access) -> Answer<'a, Result<bool, ReadError>> {
+        Box::pin(async move {
+            let away = || ReadError::Unavailable(format!("the cluster {} is not connected", access.cluster));
+            let cluster = self.watches.clusters().get(&access.cluster).ok_or_else(away)?;
+            let served = cluster.catalog().find(&access.gvk).await?;
+            let permission = Permission {
+                group: served.gvk.group.clone(),
+                resource: served.plural.clone(),
+                verb: access.verb().to_owned(),
+                namespace: access.namespace.clone(),
+                name: access.name.clone(),
+            };
+            cluster.acting_as(&access.account).can_i(&permission).await
+        })
+    }
+}
+
+/// A cluster's doors in an account's name.
+struct Acting {
+    watches: Arc<Watches>,
+    account: ServiceAccount,
+    cluster: ClusterKey,
+}
+
+impl Acting {
+    fn cluster(&self, key: &ObjectKey) -> Result<Cluster, WriteError> {
+        if key.cluster != self.cluster {
+            let message = format!("{} is an account of the cluster {}, and not of {}", self.account, self.cluster, key.cluster);
+            return Err(WriteError::Invalid { key: key.clone(), message });
+        }
+        let found = self.watches.clusters().get(&key.cluster).map(|cluster| cluster.acting_as(&self.account));
+        found.ok_or_else(|| {
+            let message = format!("the cluster {} is not connected", key.cluster);
+            WriteError::Unavailable { key: key.clone(), message }
+        })
+    }
+}
+
+impl Applier for Acting {
+    fn apply<'a>(&'a self, request: &'a Apply) -> Answer<'a, Result<Object, WriteError>> {
+        Box::pin(async move { self.cluster(&request.key)?.apply(request).await })
+    }
+
+    fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
+        Box::pin(async move { self.cluster(&request.key)?.delete(request).await })
     }
 }
 

@@ -36,7 +36,7 @@ use crate::{
     figures::{Figures, gvr, number},
     graphs::Graphs,
     instance::{self, Instances},
-    live::{LiveDoors, LiveFinalizers, LiveIndex, LiveSchemas},
+    live::{LiveAccounts, LiveDoors, LiveFinalizers, LiveIndex, LiveSchemas},
     rgd::{self as definitions, Definitions},
     world::World,
 };
@@ -172,7 +172,12 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
 fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, awaited: Arc<Awaited>, options: &Options) -> World {
     World {
         index: Arc::new(LiveIndex(Arc::clone(watches))),
-        applier: applier(watches, options),
+        applier: layered(Arc::new(LiveDoors(Arc::clone(watches))), options.lease.as_ref(), options.platform.as_deref()),
+        accounts: Arc::new(LiveAccounts {
+            watches: Arc::clone(watches),
+            lease: options.lease.clone(),
+            platform: options.platform.clone(),
+        }),
         reader: Arc::new(LiveDoors(Arc::clone(watches))),
         finalizers: Arc::new(LiveFinalizers { watches: Arc::clone(watches), lease: options.lease.clone() }),
         schemas: Arc::new(LiveSchemas(Arc::clone(watches))),
@@ -186,13 +191,12 @@ fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, awaited: Arc<Await
 }
 
 /// Labels outside, the gate inside: what is refused was not labelled for nothing, and what is labelled passed the gate.
-fn applier(watches: &Arc<Watches>, options: &Options) -> Arc<dyn Applier> {
-    let doors = LiveDoors(Arc::clone(watches));
-    let gated: Arc<dyn Applier> = match &options.lease {
+pub(crate) fn layered(doors: Arc<dyn Applier>, lease: Option<&Arc<Lease>>, platform: Option<&str>) -> Arc<dyn Applier> {
+    let gated: Arc<dyn Applier> = match lease {
         Some(lease) => Arc::new(Gated { inner: doors, lease: Arc::clone(lease) }),
-        None => Arc::new(doors),
+        None => doors,
     };
-    match &options.platform {
+    match platform {
         Some(platform) => Arc::new(OfPlatform::new(gated, platform)),
         None => gated,
     }

@@ -362,6 +362,84 @@ async fn a_refused_breaking_change_changes_nothing() {
     assert!(stage.scene.twin.object(&child("b")).is_none(), "what is no longer wanted is pruned");
 }
 
+/// `b` reads what somebody else made, and `a` is its own.
+fn with_account() -> Value {
+    let mut definition = rgd(json!([map("a", "a", "${schema.spec.text}"), map("b", "b", "${far.data.v}!"),
+        {"id": "far", "externalRef": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "far", "namespace": "other"}}}]));
+    definition["metadata"]["annotations"] = json!({"plinth.dev/service-account": "app"});
+    definition
+}
+
+async fn app_with_account() -> (Loop, ObjectKey) {
+    let stage = Loop::new();
+    stage.scene.twin.put(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "far", "namespace": "other"},
+        "data": {"v": "theirs"}}));
+    let definition = stage.scene.twin.put(with_account());
+    stage.define(&definition).await;
+    stage.define(&definition).await;
+    let instance = stage.scene.twin.put(json!({"apiVersion": "x.test/v1", "kind": "App",
+        "metadata": {"name": "one", "namespace": "n"}, "spec": {"text": "hello"}}));
+    stage.scene.twin.log();
+    (stage, instance)
+}
+
+#[tokio::test]
+async fn children_are_written_by_the_account_and_the_instance_by_the_loop() {
+    let (stage, instance) = app_with_account().await;
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+    let asked: Vec<String> = stage.scene.twin.log().into_iter().filter(|line| line.contains("system:serviceaccount")).collect();
+    let account = "system:serviceaccount:n:app";
+    assert_eq!(
+        asked,
+        [
+            format!("review get ConfigMap/v1 by {account}"),
+            format!("{account} asks to patch ConfigMap/n/a"),
+            format!("{account} asks to patch ConfigMap/n/b"),
+        ]
+    );
+    stage.pass(&instance).await;
+    assert_eq!(stage.scene.twin.log(), Vec::<String>::new(), "a right that was there is not asked for in every pass");
+
+    stage.delete(&instance);
+    while stage.scene.twin.object(&instance).is_some() {
+        stage.pass(&instance).await;
+    }
+    let asked = stage.scene.twin.log().into_iter().filter(|line| line.contains("asks to delete")).count();
+    assert_eq!(asked, 2);
+}
+
+#[tokio::test]
+async fn what_the_account_may_not_do_is_not_done_and_is_tried_again() {
+    let (stage, instance) = app_with_account().await;
+    for verb in ["patch", "get"] {
+        stage.scene.twin.deny(verb, true);
+    }
+    assert!(matches!(stage.pass(&instance).await, Outcome::RequeueAfter(_)));
+    let message = condition(&stage.object(&instance), "ResourcesReady").2;
+    assert!(message.contains("system:serviceaccount:n:app may not patch configmaps in namespace n"), "{message}");
+    assert!(message.contains("system:serviceaccount:n:app may not get ConfigMap \"far\" in namespace other"), "{message}");
+    assert!(stage.scene.twin.object(&child("a")).is_none() && stage.scene.twin.object(&child("b")).is_none());
+
+    for verb in ["patch", "get"] {
+        stage.scene.twin.deny(verb, false);
+    }
+    stage.scene.later(10);
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+    assert_eq!(stage.object(&child("b")).at(&["data", "v"]), Some(&json!("theirs!")));
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_is_missed_after_a_while() {
+    let (stage, instance) = app_with_account().await;
+    stage.pass(&instance).await;
+    stage.scene.twin.deny("get", true);
+    stage.scene.later(3600);
+    stage.pass(&instance).await;
+    assert_eq!(stage.object(&instance).status()["state"], "ERROR");
+}
+
 #[tokio::test]
 async fn conditions_are_events_only_where_that_is_asked_for() {
     for asked in [false, true] {

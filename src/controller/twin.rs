@@ -12,7 +12,7 @@ use plinth_cluster::{
     watch::{Look, Owner, WatchSet},
 };
 use plinth_engine::{
-    ports::{Answer, Applier, Apply, Delete, Query, ReadError, Reader, WriteError},
+    ports::{Access, Answer, Applier, Apply, Delete, Query, ReadError, Reader, ServiceAccount, WriteError},
     schema::{self, Lookup, SchemaMap, SchemaSource, builtin},
 };
 use plinth_run::{
@@ -21,7 +21,7 @@ use plinth_run::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{Finalizers, Index, Schemas, World};
+use crate::world::{Accounts, Finalizers, Index, Schemas, World};
 
 #[derive(Clone, Default)]
 pub(crate) struct Twin(Arc<Mutex<Inner>>);
@@ -34,6 +34,10 @@ struct Inner {
     version: u64,
     log: Vec<String>,
     refused: BTreeSet<String>,
+    /// Kinds that the loop itself has no rights on.
+    forbidden: BTreeSet<String>,
+    /// Verbs that no account may do.
+    denied: BTreeSet<String>,
     kinds: SchemaMap,
     sets: BTreeMap<Owner, WatchSet>,
 }
@@ -55,6 +59,7 @@ impl Scene {
         let world = World {
             index: Arc::new(twin.clone()),
             applier: Arc::new(twin.clone()),
+            accounts: Arc::new(twin.clone()),
             reader: Arc::new(twin.clone()),
             finalizers: Arc::new(twin.clone()),
             schemas: Arc::new(twin.clone()),
@@ -111,6 +116,26 @@ impl Twin {
             refused.insert(name.to_owned());
         } else {
             refused.remove(name);
+        }
+    }
+
+    /// The loop has no rights on objects of a kind any more, or has them again.
+    pub(crate) fn forbid(&self, kind: &str, forbid: bool) {
+        let forbidden = &mut self.0.lock().unwrap().forbidden;
+        if forbid {
+            forbidden.insert(kind.to_owned());
+        } else {
+            forbidden.remove(kind);
+        }
+    }
+
+    /// No account may do this any more, or all may again.
+    pub(crate) fn deny(&self, verb: &str, deny: bool) {
+        let denied = &mut self.0.lock().unwrap().denied;
+        if deny {
+            denied.insert(verb.to_owned());
+        } else {
+            denied.remove(verb);
         }
     }
 
@@ -180,6 +205,11 @@ impl Inner {
         self.log.push(format!("apply {key} by {}", request.manager));
         if !self.is_served(&key.gvk) {
             return Err(WriteError::NotServed(key.gvk.clone()));
+        }
+        if self.forbidden.contains(&key.gvk.kind) {
+            let resource = format!("{}s", key.gvk.kind.to_lowercase());
+            let message = format!("User \"loop\" cannot patch resource {resource:?}");
+            return Err(WriteError::Forbidden { verb: "patch".into(), resource, namespace: key.namespace.clone(), message });
         }
         if self.refused.contains(&key.name) {
             return Err(WriteError::Unavailable { key: key.clone(), message: "refused by the test".into() });
@@ -268,6 +298,56 @@ impl Applier for Twin {
             inner.log.push(format!("delete {}", request.key));
             inner.delete(&request.key);
             Ok(())
+        })
+    }
+}
+
+/// Accounts may do everything that [`Twin::deny`] does not take away.
+impl Accounts for Twin {
+    fn writes(&self, account: &ServiceAccount, _: &ClusterKey) -> Arc<dyn Applier> {
+        Arc::new(TwinAccount { twin: self.clone(), account: account.clone() })
+    }
+
+    fn may_read<'a>(&'a self, access: &'a Access) -> Answer<'a, Result<bool, ReadError>> {
+        Box::pin(async move {
+            let mut inner = self.0.lock().unwrap();
+            inner.log.push(format!("review {} {} by {}", access.verb(), access.gvk, access.account));
+            Ok(!inner.denied.contains(access.verb()))
+        })
+    }
+}
+
+/// A twin in an account's name.
+struct TwinAccount {
+    twin: Twin,
+    account: ServiceAccount,
+}
+
+impl TwinAccount {
+    fn may(&self, verb: &str, key: &ObjectKey) -> Result<(), WriteError> {
+        let mut inner = self.twin.0.lock().unwrap();
+        inner.log.push(format!("{} asks to {verb} {key}", self.account));
+        if !inner.denied.contains(verb) {
+            return Ok(());
+        }
+        let resource = format!("{}s", key.gvk.kind.to_lowercase());
+        let message = format!("User {:?} cannot {verb} resource {resource:?}", self.account.to_string());
+        Err(WriteError::Forbidden { verb: verb.to_owned(), resource, namespace: key.namespace.clone(), message })
+    }
+}
+
+impl Applier for TwinAccount {
+    fn apply<'a>(&'a self, request: &'a Apply) -> Answer<'a, Result<Object, WriteError>> {
+        Box::pin(async move {
+            self.may("patch", &request.key)?;
+            self.twin.apply(request).await
+        })
+    }
+
+    fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
+        Box::pin(async move {
+            self.may("delete", &request.key)?;
+            self.twin.delete(request).await
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
 use plinth_cluster::watch::{Look, Owner, WatchSet};
 use plinth_engine::{
-    ports::{Answer, Applier, Clock, Query, ReadError, Reader, WriteError},
+    ports::{Access, Answer, Applier, Clock, Query, ReadError, Reader, ServiceAccount, WriteError},
     schema::SchemaSource,
 };
 use plinth_run::Recorder;
@@ -47,6 +47,15 @@ pub trait Finalizers: Send + Sync {
     fn remove<'a>(&'a self, key: &'a ObjectKey, finalizer: &'a str) -> Answer<'a, Result<(), WriteError>>;
 }
 
+/// Acts for service accounts: what an account may not do is refused, and nothing is done by the controller's rights instead.
+pub trait Accounts: Send + Sync {
+    /// Writes of an account of a cluster; it has no rights in other clusters.
+    fn writes(&self, account: &ServiceAccount, cluster: &ClusterKey) -> Arc<dyn Applier>;
+
+    /// Whether an account may read.
+    fn may_read<'a>(&'a self, access: &'a Access) -> Answer<'a, Result<bool, ReadError>>;
+}
+
 /// All ports together.
 #[derive(Clone)]
 pub struct World {
@@ -54,6 +63,8 @@ pub struct World {
     pub index: Arc<dyn Index>,
     /// Writes, by way of the decorators.
     pub applier: Arc<dyn Applier>,
+    /// Writes and rights of service accounts.
+    pub accounts: Arc<dyn Accounts>,
     /// Reads that the index cannot answer.
     pub reader: Arc<dyn Reader>,
     /// Finalizers.

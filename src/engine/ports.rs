@@ -2,10 +2,10 @@
 //!
 //! Layered behaviour (labels, owner, dry run, recording, retry) is a decorator that wraps an [`Applier`], never a flag.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use plinth_api::{GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
 use thiserror::Error;
 
 /// What an asynchronous port method answers with.
@@ -24,6 +24,44 @@ pub struct Apply {
     pub force: bool,
     /// `status` to write the status subresource.
     pub subresource: Option<&'static str>,
+}
+
+/// Whom a controller acts for: what it may not do is refused.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The name that an API server knows it by.
+impl fmt::Display for ServiceAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+/// What somebody wants to read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Access {
+    /// Who.
+    pub account: ServiceAccount,
+    /// The API server.
+    pub cluster: ClusterKey,
+    /// The kind.
+    pub gvk: GroupVersionKind,
+    /// One namespace, or all of them.
+    pub namespace: Option<String>,
+    /// One object (`get`), or all of them (`list`).
+    pub name: Option<String>,
+}
+
+impl Access {
+    /// The verb of Kubernetes' authorization.
+    pub fn verb(&self) -> &'static str {
+        if self.name.is_some() { "get" } else { "list" }
+    }
 }
 
 /// Deletion of one object.
@@ -77,7 +115,7 @@ pub trait Clock: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Query {
     /// The API server.
-    pub cluster: plinth_api::ClusterKey,
+    pub cluster: ClusterKey,
     /// The kind.
     pub gvk: GroupVersionKind,
     /// One namespace, or all of them.

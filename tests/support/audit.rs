@@ -34,6 +34,8 @@ pub struct AuditEvent {
     pub verb: String,
     /// Who asked.
     pub user: String,
+    /// In whose name, where that is somebody else.
+    pub acting_as: Option<String>,
     /// Path and query.
     pub uri: String,
     /// Whether it was a dry run.
@@ -111,6 +113,7 @@ struct Line {
     request_uri: String,
     #[serde(default)]
     user: User,
+    impersonated_user: Option<User>,
     #[serde(default)]
     response_status: Status,
     object_ref: Option<AuditObject>,
@@ -141,6 +144,7 @@ impl From<Line> for AuditEvent {
         Self {
             verb: line.verb,
             user: line.user.username,
+            acting_as: line.impersonated_user.map(|user| user.username),
             dry_run,
             uri: line.request_uri,
             code: line.response_status.code,

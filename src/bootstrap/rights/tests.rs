@@ -104,6 +104,15 @@ fn who_makes_a_role_holds_its_rules_but_no_wildcard() {
 }
 
 #[test]
+fn children_of_an_account_take_the_right_to_act_as_it_and_no_other() {
+    let rights = rights(&WORKER.replacen("metadata:", "metadata:\n  annotations: {plinth.dev/service-account: app}", 1));
+    let inside = printed(&rights.namespaces["default"]);
+    assert!(inside.contains(&"impersonate serviceaccounts (app)".to_owned()), "{inside:#?}");
+    let writes = |rule: &&String| rule.contains("deployments") && (rule.contains("create") || rule.contains("patch"));
+    assert_eq!(inside.iter().chain(&printed(&rights.cluster)).filter(writes).count(), 0, "{inside:#?}");
+}
+
+#[test]
 fn what_is_known_only_during_the_run_is_said() {
     let rights = rights(&with(
         "apiVersion: rbac.authorization.k8s.io/v1

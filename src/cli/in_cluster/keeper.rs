@@ -11,7 +11,10 @@ use plinth_controller::{
     journal::{self, ClusterJournal},
     start,
 };
-use plinth_engine::ports::{Applier, Clock, ReadError, Reader};
+use plinth_engine::{
+    graph,
+    ports::{Applier, Clock, ReadError, Reader},
+};
 use plinth_manager::{Gated, Health, Lease, Metrics, SystemClock};
 use plinth_releasechannel::{RepositoryRef, localization::Localization};
 use plinth_run::{ClusterIdentity, Event, EventKind, Log, Outcome, Recorder, RunId, RunState, Sink, Verb};
@@ -96,6 +99,7 @@ impl Keeper<'_> {
             sources: Arc::new(LiveSources::new(load::access(&self.args.access))),
             images: self.images(lock)?,
             metrics: Some(Arc::clone(self.metrics)),
+            graph: graph::Options { account: self.args.default_service_account.clone(), ..graph::Options::default() },
             condition_events: self.args.instance_condition_events,
             ..Options::default()
         })

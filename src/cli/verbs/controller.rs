@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plinth_bootstrap::rights;
 use plinth_cluster::chain;
-use plinth_engine::ports::Clock;
+use plinth_engine::{naming::is_subdomain, ports::Clock};
 use plinth_manager::{
     Gated, Health, Holder, Kept, Lease, Metrics, SystemClock,
     lease::{Attempt, LeaseError, Timing},
@@ -77,6 +77,10 @@ fn check(args: &Controller) -> Result<(), Failure> {
             args.leader_election_namespace,
             rights::NAMESPACE
         );
+        return Err(Failure::new(Outcome::Usage, message));
+    }
+    if let Some(name) = args.default_service_account.as_deref().filter(|name| !is_subdomain(name)) {
+        let message = format!("--default-service-account {name:?}: that is no name of a service account");
         return Err(Failure::new(Outcome::Usage, message));
     }
     Ok(())

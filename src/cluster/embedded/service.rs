@@ -18,7 +18,7 @@ use super::{
     Shared,
     api::{
         problem::Problem,
-        rbac::{MASTERS, User},
+        rbac::{Acting, User},
         route::QueryText,
         state::{Call, MAX_BODY, Reply},
         watch,
@@ -68,7 +68,8 @@ impl Service {
             query: QueryText::parse(parts.uri.query().unwrap_or_default()),
             content_type: text(header::CONTENT_TYPE.as_str()),
             agent: text(header::USER_AGENT.as_str()),
-            user: impersonated(&parts.headers, self.user),
+            user: self.user,
+            acting: acting(&parts.headers),
             token: text(header::AUTHORIZATION.as_str()).strip_prefix("Bearer ").map(str::to_owned),
             body: body.to_bytes(),
             now: self.shared.now(),
@@ -116,6 +117,7 @@ impl Call {
             content_type: "application/json".to_owned(),
             agent: "kube-apiserver".to_owned(),
             user: User::admin(),
+            acting: None,
             token: None,
             body: Bytes::from(body.to_string()),
             now,
@@ -127,14 +129,11 @@ fn header_text(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-/// Who may do everything may be somebody else.
-fn impersonated(headers: &HeaderMap, user: User) -> User {
+fn acting(headers: &HeaderMap) -> Option<Acting> {
     let name = header_text(headers, "impersonate-user");
-    if name.is_empty() || !user.groups.iter().any(|group| group == MASTERS) {
-        return user;
-    }
-    let groups: Vec<&str> = headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()).collect();
-    User::new(name, &groups)
+    let groups = headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok());
+    let groups: Vec<String> = groups.map(str::to_owned).collect();
+    (!name.is_empty() || !groups.is_empty()).then_some(Acting { name, groups })
 }
 
 fn json(code: u16, value: &Value) -> Response<Answer> {

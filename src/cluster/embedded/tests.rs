@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use plinth_api::{ClusterKey, GroupVersionKind, Object};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, Permission};
 use plinth_engine::{
-    ports::{Applier, Apply, Delete, Reader, WriteError},
+    ports::{Applier, Apply, Delete, ReadError, Reader, ServiceAccount, WriteError},
     schema::{Lookup, SchemaSource},
 };
 use plinth_run::memory::SteppedClock;
@@ -161,6 +161,41 @@ async fn permissions_are_those_of_rbac() {
     admin(&embedded, &format!("POST {root}/rolebindings"), &binding).await;
     assert_eq!(send(&embedded, limited(), &format!("GET {MAPS}"), &Value::Null).await.0, 200);
     assert_eq!(send(&embedded, limited(), &format!("POST {MAPS}"), &map("a")).await.0, 403);
+}
+
+#[tokio::test]
+async fn who_may_impersonate_an_account_has_its_rights_and_no_others() {
+    let embedded = embedded();
+    let root = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let grant = async |name: &str, resource: &str, verb: &str, subject: Value| {
+        let rules = json!([{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]);
+        admin(&embedded, &format!("POST {root}/roles"), &json!({"metadata": {"name": name}, "rules": rules})).await;
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+        let binding = json!({"metadata": {"name": name}, "roleRef": role, "subjects": [subject]});
+        admin(&embedded, &format!("POST {root}/rolebindings"), &binding).await;
+    };
+    let user = || Cluster::with_client(ClusterKey::host(), embedded.client_as(User::new("loop", &[])));
+    let account = ServiceAccount { namespace: "default".into(), name: "app".into() };
+    let may = async |verb: &str| {
+        let permission = Permission {
+            verb: verb.into(),
+            resource: "configmaps".into(),
+            namespace: Some("default".into()),
+            ..Permission::default()
+        };
+        user().acting_as(&account).can_i(&permission).await
+    };
+    let refused = may("list").await.unwrap_err();
+    assert!(matches!(&refused, ReadError::Forbidden { verb, resource, message }
+        if (verb.as_str(), resource.as_str()) == ("impersonate", "serviceaccounts")
+            && message == "serviceaccounts \"app\" is forbidden: User \"loop\" cannot impersonate resource \"serviceaccounts\" in API group \"\" in the namespace \"default\""));
+    grant("loop", "serviceaccounts", "impersonate", json!({"kind": "User", "name": "loop"})).await;
+    grant("app", "configmaps", "list", json!({"kind": "Group", "name": "system:serviceaccounts:default"})).await;
+    assert_eq!((may("list").await, may("patch").await), (Ok(true), Ok(false)));
+    assert_eq!(
+        user().can_i(&Permission { verb: "list".into(), resource: "configmaps".into(), ..Permission::default() }).await,
+        Ok(false)
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Doing what a decision says, and putting the answers into the observation.
 
+use std::sync::Arc;
+
 use futures::{StreamExt, future::join_all, stream};
 use plinth_api::{Object, ObjectKey};
 use plinth_cluster::watch::WatchSet;
@@ -7,7 +9,7 @@ use plinth_engine::{
     graph::Graph,
     instance::{Action, Applied, Decision, Failure, Observation},
     naming::keys,
-    ports::{Apply, Delete, Query, ReadError, WriteError},
+    ports::{Applier, Apply, Delete, Query, ReadError, WriteError},
 };
 use plinth_manager::status::write_if_changed;
 use plinth_run::{Action as Change, EventKind, SkipReason, Subject};
@@ -47,6 +49,7 @@ impl Round<'_> {
     /// Does all actions of a decision: reads, then writes, then what concerns the instance itself.
     pub(super) async fn execute(&mut self, decision: &Decision) -> Progress {
         self.read(decision).await;
+        self.review(decision).await;
         if self.patch_instance(decision).await == Progress::Stop {
             return Progress::Stop;
         }
@@ -78,6 +81,18 @@ impl Round<'_> {
         self.watch(&objects, &lists);
         self.read_objects(objects).await;
         self.read_lists(lists).await;
+    }
+
+    async fn review(&mut self, decision: &Decision) {
+        let accounts = &self.world.accounts;
+        let asked = decision.actions.iter().filter_map(|action| match action {
+            Action::Review(access) => Some(async move { (access, accounts.may_read(access).await) }),
+            _ => None,
+        });
+        for (access, answer) in join_all(asked).await {
+            self.memory.reviewed(access, answer.clone(), self.world.clock.now());
+            self.observation.reviews.insert(access.clone(), answer);
+        }
     }
 
     /// Where a kind is watched already, the index answers and no request is made.
@@ -169,9 +184,18 @@ impl Round<'_> {
         self.observation.instance = object;
     }
 
+    /// Who writes children: the account of the instance where there is one. What concerns the instance itself the controller writes.
+    fn writes(&self) -> Arc<dyn Applier> {
+        match &self.graph.account {
+            Some(account) => self.world.accounts.writes(&account.of(&self.observation.instance), &self.key.cluster),
+            None => Arc::clone(&self.world.applier),
+        }
+    }
+
     async fn apply(&mut self, decision: &Decision) {
+        let writes = self.writes();
         let wanted = decision.actions.iter().filter_map(|action| match action {
-            Action::Apply { apply, .. } => Some((action, self.world.applier.apply(apply))),
+            Action::Apply { apply, .. } => Some((action, writes.apply(apply))),
             _ => None,
         });
         // Two steps, so that the requests are made here and only awaited in the stream.
@@ -214,9 +238,10 @@ impl Round<'_> {
 
     /// In order, one after the other: the engine deletes the deepest dependents first.
     async fn delete(&mut self, decision: &Decision) {
+        let writes = self.writes();
         for action in &decision.actions {
             let Action::Delete { node, delete } = action else { continue };
-            match self.world.applier.delete(delete).await {
+            match writes.delete(delete).await {
                 Ok(()) => self.deleted(node.as_deref(), delete),
                 Err(error) => self.write_failed(&delete.key, None, error),
             }

@@ -16,7 +16,7 @@ use plinth_cluster::{
 };
 use plinth_engine::{
     instance::{Applied, Failure},
-    ports::{Query, ReadError, WriteError},
+    ports::{Access, Query, ReadError, WriteError},
 };
 use serde_json::Value;
 
@@ -38,6 +38,8 @@ pub(super) struct Memory {
     /// What did not work.
     failures: BTreeMap<ObjectKey, Held<Failure>>,
     list_failures: BTreeMap<Query, Held<ReadError>>,
+    /// What the account was asked about.
+    reviews: BTreeMap<Access, Held<Result<bool, ReadError>>>,
     /// Proofs of a journal that were taken up and not told yet.
     pub(super) proven: BTreeMap<ObjectKey, Proven>,
     /// What was told already, so that only changes are told.
@@ -176,6 +178,21 @@ impl Memory {
         held.collect()
     }
 
+    /// Whether the account may read something: a right is taken for granted for a while, a missing one is asked for again.
+    pub(super) fn reviewed(&mut self, access: &Access, answer: Result<bool, ReadError>, now: Timestamp) {
+        let before = self.reviews.get(access).filter(|held| held.what != Ok(true)).map_or(0, |held| held.attempts);
+        let attempts = before + 1;
+        let delay = if answer == Ok(true) { GRANTED } else { REFUSED.delay(attempts, seed_of(&access.account.to_string())) };
+        self.reviews.insert(access.clone(), Held { what: answer, attempts, until: later(now, delay), is_over: false });
+    }
+
+    /// Reviews that still count at this time.
+    pub(super) fn reviews(&mut self, now: Timestamp) -> BTreeMap<Access, Result<bool, ReadError>> {
+        let held =
+            self.reviews.iter_mut().filter_map(|(access, held)| held.holds(now).then(|| (access.clone(), held.what.clone())));
+        held.collect()
+    }
+
     /// A kind came to be served: failures for want of it are over. Whether there were any.
     pub(super) fn served(&mut self, gvk: &GroupVersionKind) -> bool {
         let before = self.failures.len() + self.list_failures.len();
@@ -188,13 +205,17 @@ impl Memory {
     pub(super) fn keep_failures_of(&mut self, objects: &BTreeSet<ObjectKey>, lists: &BTreeSet<Query>) {
         self.failures.retain(|key, _| objects.contains(key));
         self.list_failures.retain(|query, _| lists.contains(query));
+        // Those that this pass asked for are new.
+        self.reviews.retain(|_, held| !held.is_over);
     }
 
     /// When the next failure is to be tried again.
     pub(super) fn next_attempt(&self, now: Timestamp) -> Option<Duration> {
         let objects = self.failures.values().filter(|held| !held.is_over).map(|held| held.until);
         let lists = self.list_failures.values().filter(|held| !held.is_over).map(|held| held.until);
-        let next = objects.chain(lists).min()?;
+        // Nobody has to look again because a right may have been taken away.
+        let missing = self.reviews.values().filter(|held| !held.is_over && held.what != Ok(true)).map(|held| held.until);
+        let next = objects.chain(lists).chain(missing).min()?;
         Some(Duration::try_from(next.duration_since(now)).unwrap_or(Duration::ZERO))
     }
 }
@@ -208,6 +229,8 @@ fn not_served(failure: &Failure) -> Option<&GroupVersionKind> {
 
 /// For what is a matter of milliseconds: an endpoint right after its CRD is established, a conflict.
 const SOON: Backoff = Backoff { first: Duration::from_millis(20), max: Duration::from_secs(5), jitter: 0.25 };
+/// How long a right to read is not asked for again.
+const GRANTED: Duration = Duration::from_mins(10);
 /// For what somebody has to mend.
 const REFUSED: Backoff = Backoff { first: Duration::from_secs(2), max: Duration::from_mins(5), jitter: 0.25 };
 

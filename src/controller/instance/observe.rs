@@ -17,6 +17,7 @@ impl Instances {
             cluster: key.cluster.clone(),
             failures: memory.failures(now),
             list_failures: memory.list_failures(now),
+            reviews: memory.reviews(now),
             applied: memory.applied.clone(),
             instance_kinds: self.graphs.kinds(),
             now,

@@ -124,6 +124,7 @@ fn settled(graph: &Graph) -> Observation {
 fn act(graph: &Graph, action: &Action, seen: &mut Observation) {
     match action {
         Action::Read(key) => drop(seen.objects.insert(key.clone(), None)),
+        Action::Review(access) => drop(seen.reviews.insert(access.clone(), Ok(true))),
         Action::List(query) => drop(seen.lists.insert(query.clone(), Vec::new())),
         Action::PatchInstance(apply) => {
             let mut whole = seen.instance.clone().into_value();

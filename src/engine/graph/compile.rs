@@ -8,6 +8,7 @@ use plinth_api::{
 };
 
 use super::{
+    account::{self, Account},
     authored,
     check::{self, Types},
     compiled::{Compiled, Missing, Options},
@@ -42,6 +43,7 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
         findings.push(finding.clone());
     }
     names::check(&definition.spec, options, &mut findings);
+    let account = account::read(definition, options, &mut findings);
     let spec = instance_spec(definition, &mut findings);
     let namespaced = definition.spec.schema.scope == Scope::Namespaced;
     let instance = metadata::instance(spec.clone(), namespaced);
@@ -63,8 +65,8 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
         drafts.iter().for_each(|draft| not_served(draft, &mut findings));
         return Compiled::Invalid(findings.finish());
     }
-    let parts =
-        Parts { spec, status: status.schema, instance, projection: status.projection, conditions, warnings: findings.finish() };
+    let (projection, warnings) = (status.projection, findings.finish());
+    let parts = Parts { account, spec, status: status.schema, instance, projection, conditions, warnings };
     assemble(definition, drafts, &edges, parts, options)
 }
 
@@ -96,6 +98,7 @@ fn instance_spec(definition: &Definition, findings: &mut Findings<'_>) -> Schema
 }
 
 struct Parts {
+    account: Option<Account>,
     spec: Schema,
     status: Schema,
     instance: Arc<Schema>,
@@ -132,6 +135,7 @@ fn assemble(definition: &Definition, drafts: Vec<Draft>, edges: &Edges, parts: P
         },
         crd: crd::generate(Owner { name: &definition.name, uid: &definition.uid }, schema, parts.spec, parts.status),
         nodes: order.into_iter().filter_map(|position| nodes[position].take()).collect(),
+        account: parts.account,
         status: parts.projection,
         conditions: parts.conditions,
         missing: missing.clone(),

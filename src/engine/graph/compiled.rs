@@ -66,12 +66,14 @@ pub struct Options {
     pub max_collection_size: usize,
     /// Most dimensions that a collection may have.
     pub max_dimensions: usize,
+    /// The service account of definitions that name none; `None` for the controller's own rights, as with kro.
+    pub account: Option<String>,
     /// Whether `omit()` is allowed (kro's feature gate `CELOmitFunction`).
     pub omit: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_collection_size: 1000, max_dimensions: 10, omit: false }
+        Self { max_collection_size: 1000, max_dimensions: 10, account: None, omit: false }
     }
 }

@@ -7,6 +7,7 @@ use super::document::Rules;
 use crate::{
     Diagnostic, Location,
     diagnostic::Severity,
+    naming::keys,
     schema::{Segment, segments},
     yaml::{Document, Locations, place_of},
 };
@@ -20,6 +21,8 @@ pub struct Definition {
     pub uid: String,
     /// Group of the definition's own kind: `kro.run` or `krop.opendefense.cloud`.
     pub group: String,
+    /// The service account that it names for its instances, as written ([`keys::SERVICE_ACCOUNT`]).
+    pub account: Option<String>,
     /// What is defined.
     pub spec: RgdSpec,
     /// Where it came from, for lines and columns.
@@ -98,6 +101,7 @@ impl Definition {
             name: text("/metadata/name"),
             uid: text("/metadata/uid"),
             group,
+            account: document["metadata"]["annotations"][keys::SERVICE_ACCOUNT].as_str().map(str::to_owned),
             spec,
             source,
             findings: Vec::new(),

@@ -3,6 +3,7 @@
 //! Invariant: compiling never panics and never stops at the first mistake; what it answers depends on the definition and
 //! the schemas alone. A node whose kind is not served yet is *deferred*: it stays in the graph, unchecked.
 
+mod account;
 mod authored;
 mod check;
 mod compile;
@@ -27,6 +28,7 @@ mod selector;
 mod shape;
 mod status;
 
+pub use account::Account;
 pub(crate) use authored::types_of as authored_types;
 pub use compile::{compile, kinds};
 pub use compiled::{Compiled, Missing, Options};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plinth_api::{GroupVersionKind, Object};
 use serde_json::Value;
 
-use super::Missing;
+use super::{Account, Missing};
 use crate::{
     Diagnostic,
     cel::Expression,
@@ -28,6 +28,8 @@ pub struct Graph {
     pub crd: Object,
     /// The nodes in topological order; where several could come next, the one listed first does.
     pub nodes: Vec<Node>,
+    /// In whose name children are written; `None` for the controller's own.
+    pub account: Option<Account>,
     /// The status that instances get, without `state` and `conditions`.
     pub status: Projection,
     /// Conditions that the author states; kro's own are written where there are none.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Diagnostic,
-    ports::{Apply, Delete, Query},
+    ports::{Access, Apply, Delete, Query},
 };
 
 /// The answer to an observation.
@@ -46,6 +46,8 @@ pub enum Action {
     Read(ObjectKey),
     /// Read a list into [`super::Observation::lists`]. An empty version means the one that the server prefers.
     List(Query),
+    /// Ask whether somebody may read, into [`super::Observation::reviews`].
+    Review(Access),
     /// Write the instance's own metadata: labels, finalizer, ApplySet inventory. The answer is the new instance.
     PatchInstance(Apply),
     /// Apply a child. The answer goes into `objects`, and [`super::Applied::remember`] into `applied`.

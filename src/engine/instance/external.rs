@@ -31,6 +31,9 @@ impl<'a> Pass<'a> {
             Err(trouble) => return trouble.into(),
         };
         objects.push(key.clone());
+        if let Some(outcome) = self.may_get(&key) {
+            return outcome;
+        }
         match self.look(&key) {
             Look::Unread => Outcome::new(NodeState::Acting),
             Look::Blind(outcome) => outcome,
@@ -52,6 +55,9 @@ impl<'a> Pass<'a> {
         };
         let namespace = reference.namespace().map(str::to_owned);
         let query = Query { cluster: self.cluster(node).clone(), gvk: node.gvk.clone(), namespace, selector };
+        if let Some(outcome) = self.may_list(&query) {
+            return outcome;
+        }
         self.watch.lists.insert(query.clone());
         let seen = self.seen;
         if let Some(error) = seen.list_failures.get(&query) {

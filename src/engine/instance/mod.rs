@@ -4,6 +4,7 @@
 //! decision has no actions. Nothing is remembered here; what was applied is part of the observation, so that a journal can
 //! seed it.
 
+mod account;
 mod authored;
 mod compare;
 mod decide;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     graph::Plane,
-    ports::{Query, ReadError, WriteError},
+    ports::{Access, Query, ReadError, WriteError},
 };
 
 /// Everything that a decision is made from.
@@ -30,6 +30,8 @@ pub struct Observation {
     pub failures: BTreeMap<ObjectKey, Failure>,
     /// Lists that could not be read.
     pub list_failures: BTreeMap<Query, ReadError>,
+    /// Whether somebody may read, as far as it was asked ([`super::Action::Review`]).
+    pub reviews: BTreeMap<Access, Result<bool, ReadError>>,
     /// What was applied for this instance, from this process or from a journal.
     pub applied: BTreeMap<ObjectKey, Applied>,
     /// Kinds that other definitions define: children of these kinds are instances themselves.

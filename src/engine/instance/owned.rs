@@ -4,6 +4,7 @@ use plinth_api::{Object, ObjectKey};
 use serde_json::Value;
 
 use super::{
+    account::{account, refusal},
     compare::input,
     decision::{Action, NodeState, WaitsFor},
     expand::expand,
@@ -90,8 +91,7 @@ impl<'a> Pass<'a> {
 
     /// The live object, where it is as wanted; else what is to be done or waited for.
     fn compare(&mut self, node: &'a Node, wanted: Wanted) -> Result<&'a Object, Outcome> {
-        let salt = self.seen.instance.uid().unwrap_or_default();
-        let input = input(salt, &wanted.object);
+        let input = input(&self.salt(), &wanted.object);
         let live = match self.look(&wanted.key) {
             Look::Unread => return Err(Outcome::new(NodeState::Acting)),
             Look::Blind(outcome) => return Err(outcome),
@@ -116,6 +116,12 @@ impl<'a> Pass<'a> {
             return Ok(live);
         }
         Err(self.apply(node, wanted, input))
+    }
+
+    /// What is written as somebody else is another input: children are applied anew by whoever comes to keep them.
+    fn salt(&self) -> String {
+        let uid = self.seen.instance.uid().unwrap_or_default();
+        account(self.graph, self.seen).map_or_else(|| uid.to_owned(), |account| format!("{uid} {account}"))
     }
 
     fn membership(&self, key: &ObjectKey, live: &Object) -> Result<(), Outcome> {
@@ -145,7 +151,7 @@ impl<'a> Pass<'a> {
                 self.watch.kinds.insert(gvk.clone());
                 Outcome::waits(NodeState::Pending, WaitsFor::Kind(gvk.clone()), error.to_string())
             }
-            _ => Outcome::failed(error.to_string()),
+            _ => Outcome::failed(refusal(self.graph, self.seen, error)),
         }
     }
 }

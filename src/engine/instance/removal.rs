@@ -5,6 +5,7 @@
 use plinth_api::Object;
 
 use super::{
+    account::refusal,
     decide::key_of,
     decision::{Action, Decision, InstanceState},
     inventory::trusted,
@@ -27,7 +28,7 @@ pub(super) fn decide(graph: &Graph, seen: &Observation) -> Decision {
             let set = applyset_of(graph, &seen.instance);
             let members = Members::look(graph, seen, &set, &inventory, &mut decision.watch);
             decision.actions = next(seen, &members);
-            waiting(seen, &members)
+            waiting(graph, seen, &members)
         }
         Err(why) => format!("deletion blocked: validate deletion inventory: {why}"),
     };
@@ -52,12 +53,12 @@ fn next(seen: &Observation, members: &Members) -> Vec<Action> {
 }
 
 /// kro's words, and on whom it waits.
-fn waiting(seen: &Observation, members: &Members) -> String {
+fn waiting(graph: &Graph, seen: &Observation, members: &Members) -> String {
     if let Some(why) = &members.blind {
         return format!("deletion blocked: {why}");
     }
     let refused = members.found.keys().find_map(|key| match seen.failures.get(key) {
-        Some(Failure::Write { error, .. }) => Some(format!("deletion blocked: {error}")),
+        Some(Failure::Write { error, .. }) => Some(format!("deletion blocked: {}", refusal(graph, seen, error))),
         _ => None,
     });
     refused.unwrap_or_else(|| match members.found.values().find(|object| Object::is_terminating(object)) {

@@ -1,5 +1,6 @@
 //! Instances driven to their end in a cluster in memory.
 
+mod account;
 mod faults;
 mod golden;
 mod life;

@@ -1,6 +1,9 @@
 //! A cluster in memory that does what decisions ask for: enough of server-side apply to drive an instance to its end.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use plinth_api::{ClusterKey, Object, ObjectKey};
 use serde_json::{Value, json};
@@ -25,6 +28,8 @@ pub(crate) struct Cluster {
     pub(crate) asked: BTreeMap<ObjectKey, Object>,
     /// Whether a write of this object is refused.
     pub(crate) refuses: Box<dyn Fn(&ObjectKey) -> bool>,
+    /// Kinds that the instance's account has no rights on.
+    pub(crate) denies: BTreeSet<&'static str>,
     counter: u64,
 }
 
@@ -50,6 +55,7 @@ impl Cluster {
             controller: Box::new(|_| {}),
             asked: BTreeMap::new(),
             refuses: Box::new(|_| false),
+            denies: BTreeSet::new(),
             counter: 0,
         }
     }
@@ -113,9 +119,22 @@ impl Cluster {
             Action::List(query) => {
                 self.seen.lists.insert(query.clone(), self.list(query));
             }
+            Action::Review(access) => {
+                let may = !self.denies.contains(access.gvk.kind.as_str());
+                self.seen.reviews.insert(access.clone(), Ok(may));
+            }
             Action::PatchInstance(apply) => {
                 self.log.push(format!("patch {}", apply.manager));
                 self.apply(&apply.key, &apply.object, &apply.manager);
+            }
+            Action::Apply { apply, input, .. } if self.denies.contains(apply.key.gvk.kind.as_str()) => {
+                self.log.push(format!("deny {}", apply.key));
+                let error = forbidden(&apply.key, "create");
+                self.seen.failures.insert(apply.key.clone(), Failure::Write { input: Some(input.clone()), error });
+            }
+            Action::Delete { delete, .. } if self.denies.contains(delete.key.gvk.kind.as_str()) => {
+                let error = forbidden(&delete.key, "delete");
+                self.seen.failures.insert(delete.key.clone(), Failure::Write { input: None, error });
             }
             Action::Apply { apply, input, .. } if (self.refuses)(&apply.key) => {
                 self.log.push(format!("refuse {}", apply.key));
@@ -204,4 +223,12 @@ fn merge(into: &mut Value, from: &Value) {
         }
         (into, from) => *into = from.clone(),
     }
+}
+
+/// In the words of an API server.
+fn forbidden(key: &ObjectKey, verb: &str) -> WriteError {
+    let (resource, namespace) = (format!("{}s", key.gvk.kind.to_lowercase()), key.namespace.clone());
+    let message =
+        format!("{resource} {:?} is forbidden: User \"u\" cannot {verb} resource {resource:?} in API group \"\"", key.name);
+    WriteError::Forbidden { verb: verb.to_owned(), resource, namespace, message }
 }

@@ -165,6 +165,7 @@ impl Hands<'_> {
             content_type: kind.to_owned(),
             agent: by.to_owned(),
             user: User::admin(),
+            acting: None,
             token: None,
             body: if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) },
             now: self.now,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::Method;
+use plinth_api::ClusterKey;
 
 use super::{
     discovery,
@@ -74,10 +75,13 @@ impl State {
     }
 
     fn user(&self, call: &Call) -> Result<User, Problem> {
-        match &call.token {
-            None => Ok(call.user.clone()),
-            Some(token) => self.tokens.get(token).cloned().ok_or_else(Problem::unauthorized),
-        }
+        let user = match &call.token {
+            None => call.user.clone(),
+            Some(token) => self.tokens.get(token).cloned().ok_or_else(Problem::unauthorized)?,
+        };
+        let Some(acting) = &call.acting else { return Ok(user) };
+        let cluster = Way::of(&call.path).map_or_else(|_| ClusterKey::host(), |way| way.cluster());
+        rbac::acting(&self.store, &cluster, &user, acting)
     }
 
     /// The way of a request, or the answer that it has already.

@@ -44,6 +44,53 @@ impl User {
     }
 }
 
+/// Whom a request is made for (`Impersonate-User`, `Impersonate-Group`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acting {
+    /// Their name.
+    pub name: String,
+    /// Their groups; a service account is in its own where none are given.
+    pub groups: Vec<String>,
+}
+
+impl Acting {
+    /// Namespace and name, where it is a service account.
+    fn account(&self) -> Option<(&str, &str)> {
+        self.name.strip_prefix("system:serviceaccount:")?.split_once(':')
+    }
+
+    /// What one has to be allowed for it.
+    fn attempts(&self) -> Vec<Attempt> {
+        let impersonate = |resource: &str, namespace: Option<&str>, name: &str| Attempt {
+            verb: "impersonate".to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            ..Attempt::default()
+        };
+        let who = match self.account() {
+            Some((namespace, name)) => impersonate("serviceaccounts", Some(namespace), name),
+            None => impersonate("users", None, &self.name),
+        };
+        std::iter::once(who).chain(self.groups.iter().map(|group| impersonate("groups", None, group))).collect()
+    }
+
+    fn user(&self, cluster: &ClusterKey) -> User {
+        match self.account() {
+            Some((namespace, name)) if self.groups.is_empty() => User::service_account(cluster, namespace, name),
+            _ => User::new(self.name.clone(), &self.groups.iter().map(String::as_str).collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// Whom the API sees where somebody asks in another name; refused unless they may impersonate it.
+pub fn acting(store: &Store, cluster: &ClusterKey, user: &User, acting: &Acting) -> Result<User, Problem> {
+    match acting.attempts().iter().find(|attempt| !allowed(store, cluster, user, attempt)) {
+        Some(attempt) => Err(denied(user, attempt, &Reach::default())),
+        None => Ok(acting.user(cluster)),
+    }
+}
+
 /// What somebody wants to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::{
     kinds::{Registry, Served},
     problem::Problem,
-    rbac::{self, User},
+    rbac::{self, Acting, User},
     route::{QueryText, Target},
     watch::WatchPlan,
     write::zero,
@@ -50,6 +50,8 @@ pub struct Call {
     pub agent: String,
     /// Who asks; a token decides where there is one.
     pub user: User,
+    /// In whose name it asks, where it asks in somebody else's.
+    pub acting: Option<Acting>,
     /// Bearer token.
     pub token: Option<String>,
     /// Body.
