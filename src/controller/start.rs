@@ -161,6 +161,8 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
         let key = cluster.key().clone();
         watches.engage(cluster);
         parts.watch_kinds(&key, &options);
+        // Once: revisions that an earlier loop left behind.
+        parts.queues.definitions.add(definitions::leftovers(&key));
         let (parts, recorder, token) = (parts.clone(), Arc::clone(&world.recorder), shutdown.clone());
         tasks.spawn(async move { parts.follow_schemas(key, changes, &*recorder, token).await });
     }

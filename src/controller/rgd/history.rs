@@ -1,16 +1,17 @@
 //! The shell around revisions: reads, issues, adopts, drops them, and goes back to one.
 //!
-//! Invariant: a cluster that does not serve revisions, or does not let them be written, has no history and is no worse otherwise.
+//! Invariant: a cluster that does not serve revisions, or does not let them be written, has no history and is no worse otherwise. A right
+//! that is missing is said, in a condition that Ready does not count and in an event.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use plinth_api::{Object, ObjectKey, rgd};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
 use plinth_engine::{
     graph::{Compiled, Graph},
     naming::keys,
     ports::{Apply, Delete, Query, ReadError, WriteError},
 };
-use plinth_manager::status::write_if_changed;
+use plinth_manager::{reconcile::Outcome, status::write_if_changed};
 use plinth_run::{Action, EventKind, Subject};
 
 use super::{
@@ -19,12 +20,25 @@ use super::{
     revision::{self, Revision},
 };
 
+/// When leftovers are looked for again where the server did not answer.
+const LATER: Duration = Duration::from_mins(1);
+/// The rule that keeping a history takes.
+const REVISIONS: &str =
+    "{apiGroups: [internal.kro.run], resources: [graphrevisions], verbs: [get, list, watch, create, patch, update, delete]}";
+/// The rule that its status takes.
+const STATUS: &str = "{apiGroups: [internal.kro.run], resources: [graphrevisions/status], verbs: [patch]}";
+
 /// The revision that a definition's instances run by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Issued {
     /// Its number; 0 before the first.
     pub(super) number: i64,
     hash: String,
+}
+
+/// Asks for a pass over revisions whose definitions are gone.
+pub(crate) fn leftovers(cluster: &ClusterKey) -> ObjectKey {
+    ObjectKey { cluster: cluster.clone(), gvk: revision::gvk(), namespace: None, name: String::new() }
 }
 
 impl Definitions {
@@ -41,7 +55,11 @@ impl Definitions {
         };
         let objects = match self.world.reader.list(&query).await {
             Ok(objects) => objects,
-            Err(ReadError::NotServed(_) | ReadError::Forbidden { .. }) => return Ok(None),
+            Err(ReadError::NotServed(_)) => return Ok(None),
+            Err(error @ ReadError::Forbidden { .. }) => {
+                self.refused(key, &error.to_string(), REVISIONS);
+                return Ok(None);
+            }
             Err(error) => return Err(error.into()),
         };
         Ok(Some(revision::of(&key.name, &objects)))
@@ -67,12 +85,55 @@ impl Definitions {
         for adopted in revisions.iter().filter_map(|old| revision::adopt(object, old)) {
             self.write_revision(key, adopted, Action::Configure).await?;
         }
+        self.set_history(key, None);
         let too_many = revision::surplus(&revisions, usize::from(newest.is_none()), number);
         for old in too_many {
-            self.drop_revision(key, old).await?;
+            self.drop_revision(key, &old.object).await?;
         }
         self.set_issued(key, Issued { number, hash });
         self.verified(key, number, compiled).await.map(Some)
+    }
+
+    /// Says which right is missing, once for as long as it is.
+    fn refused(&self, key: &ObjectKey, error: &str, rule: &str) {
+        let message = format!("the definition has no history: {error}: the controller needs the rule {rule}");
+        if self.set_history(key, Some(message.clone())) {
+            let subject = Some(Subject::root(key.clone()));
+            self.world.recorder.record(EventKind::Warning { subject, reason: "RevisionNotPermitted".to_owned(), message });
+        }
+    }
+
+    /// Deletes revisions of definitions that are gone. Their owner goes without its finalizer where somebody takes that off, and a
+    /// server without garbage collection keeps them for ever.
+    pub(super) async fn swept(&self, cluster: &ClusterKey) -> Outcome {
+        if !self.world.removing
+            && let Err(trouble) = self.sweep(cluster).await
+        {
+            tracing::debug!(%cluster, %trouble, "revisions of definitions that are gone were not looked for");
+            return Outcome::RequeueAfter(LATER);
+        }
+        Outcome::Done
+    }
+
+    async fn sweep(&self, cluster: &ClusterKey) -> Result<(), Trouble> {
+        let list = |gvk, selector| Query { cluster: cluster.clone(), gvk, namespace: None, selector };
+        let own = list(revision::gvk(), format!("{}=true", keys::OWNED));
+        // In this order: a definition is there before its first revision is.
+        let revisions = match self.world.reader.list(&own).await {
+            Err(ReadError::NotServed(_) | ReadError::Forbidden { .. }) => return Ok(()),
+            answer => answer?,
+        };
+        if revisions.is_empty() {
+            return Ok(());
+        }
+        let definitions = GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND);
+        let definitions = self.world.reader.list(&list(definitions, String::new())).await?;
+        for (definition, orphan) in revision::orphans(&revisions, &definitions) {
+            let gvk = GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND);
+            let key = ObjectKey { cluster: cluster.clone(), gvk, namespace: None, name: definition };
+            self.drop_revision(&key, orphan).await?;
+        }
+        Ok(())
     }
 
     /// Writes what compiling said into the revision in use; answers with its number.
@@ -82,11 +143,22 @@ impl Definitions {
             return Ok(number);
         }
         let at = revision::key(&key.cluster, &key.name, number);
-        if let Some(revision) = self.world.reader.get(&at).await? {
+        let revision = match self.world.reader.get(&at).await {
+            Err(error @ ReadError::Forbidden { .. }) => {
+                self.refused(key, &error.to_string(), REVISIONS);
+                return Ok(number);
+            }
+            answer => answer?,
+        };
+        if let Some(revision) = revision {
             let status = revision::status(&revision, compiled, self.world.clock.now());
             match write_if_changed(&*self.world.applier, &at, &revision, status, keys::MANAGER).await {
                 Ok(written) => self.tell_of(key, &at, written.as_ref().unwrap_or(&revision)),
-                Err(WriteError::Forbidden { .. }) => self.tell_of(key, &at, &revision),
+                Err(error @ WriteError::Forbidden { .. }) => {
+                    self.refused(key, &words(&error), STATUS);
+                    self.tell_of(key, &at, &revision);
+                    return Ok(number);
+                }
                 Err(WriteError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -102,7 +174,11 @@ impl Definitions {
         let apply = Apply { key: at.clone(), object, manager: keys::MANAGER.to_owned(), force: true, subresource: None };
         let written = match self.world.applier.apply(&apply).await {
             Ok(written) => written,
-            Err(error @ (WriteError::Forbidden { .. } | WriteError::NotServed(_))) => {
+            Err(error @ WriteError::Forbidden { .. }) => {
+                self.refused(key, &words(&error), REVISIONS);
+                return Ok(false);
+            }
+            Err(error @ WriteError::NotServed(_)) => {
                 tracing::warn!(definition = %key, %error, "the definition has no revisions: going back to one will not be possible");
                 return Ok(false);
             }
@@ -127,12 +203,19 @@ impl Definitions {
         Ok(true)
     }
 
-    async fn drop_revision(&self, key: &ObjectKey, revision: &Revision) -> Result<(), Trouble> {
-        let Some(at) = revision.object.key(&key.cluster) else { return Ok(()) };
-        let uid = revision.object.uid().map(str::to_owned);
-        self.world.applier.delete(&Delete { key: at.clone(), uid: uid.clone() }).await?;
+    async fn drop_revision(&self, key: &ObjectKey, revision: &Object) -> Result<(), Trouble> {
+        let Some(at) = revision.key(&key.cluster) else { return Ok(()) };
+        let uid = revision.uid().map(str::to_owned);
+        match self.world.applier.delete(&Delete { key: at.clone(), uid: uid.clone() }).await {
+            // It stays until the garbage collector finds its owner gone, and holds up nothing.
+            Err(error @ WriteError::Forbidden { .. }) => {
+                self.refused(key, &words(&error), REVISIONS);
+                return Ok(());
+            }
+            answer => answer?,
+        }
         // kro puts its finalizer on revisions; a revision of ours has none.
-        if revision.object.finalizers().contains(&keys::FINALIZER) {
+        if revision.finalizers().contains(&keys::FINALIZER) {
             self.world.finalizers.remove(&at, keys::FINALIZER).await?;
         }
         self.world.figures.count("rgd_graph_revision_gc_deleted_total", &[("name", &key.name)]);
@@ -150,7 +233,7 @@ impl Definitions {
     /// Drops all revisions of a definition that goes. An API server without garbage collection would keep them for ever.
     pub(super) async fn drop_revisions(&self, key: &ObjectKey) -> Result<(), Trouble> {
         for revision in self.revisions(key).await?.into_iter().flatten() {
-            self.drop_revision(key, &revision).await?;
+            self.drop_revision(key, &revision.object).await?;
         }
         Ok(())
     }
@@ -174,5 +257,13 @@ impl Definitions {
             }
         }
         Ok(None)
+    }
+}
+
+/// A refusal with the server's own words: it may be another rule than that of revisions, such as that of their owner's finalizers.
+fn words(error: &WriteError) -> String {
+    match error {
+        WriteError::Forbidden { message, .. } => format!("{error} ({message})"),
+        other => other.to_string(),
     }
 }

@@ -12,4 +12,5 @@ pub mod status;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use history::leftovers;
 pub use reconcile::{Definitions, INSTANCES_ROLE, ROLE};

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use plinth_api::{GroupKind, GroupVersionKind, Object, ObjectKey};
@@ -26,7 +27,8 @@ use super::{
     crd::{self, Serving, Step},
     definition,
     history::Issued,
-    status::{self, Situation},
+    revision,
+    status::{self, History, Situation},
 };
 use crate::{conditions, figures, graphs::Graphs, instance::version, world::World};
 
@@ -37,6 +39,11 @@ pub const INSTANCES_ROLE: &str = "instances";
 
 /// Field manager of the finalizer of a definition.
 const MANAGER_FINALIZER: &str = "plinth.dev/definition";
+
+/// How long revisions wait for their definition to be made anew.
+const ORPHANED: Duration = Duration::from_mins(1);
+/// When a right to keep revisions is asked for again.
+const REFUSED: Duration = Duration::from_mins(5);
 
 /// The reconciler of definitions.
 pub struct Definitions {
@@ -61,6 +68,8 @@ struct Known {
     missing: BTreeSet<GroupVersionKind>,
     /// The revision in use.
     issued: Issued,
+    /// Why revisions cannot be kept.
+    no_history: Option<String>,
     /// What was last written into that revision's status, and which one that is.
     verified: Option<(i64, String)>,
     /// The server's answer to our last write of it, until the index has caught up.
@@ -102,9 +111,11 @@ impl Definitions {
     }
 
     async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Trouble> {
+        if key.gvk == revision::gvk() {
+            return Ok(self.swept(&key.cluster).await);
+        }
         let Some(object) = self.object(key).await? else {
-            self.forget(key);
-            return Ok(Outcome::Done);
+            return self.gone(key).await;
         };
         if object.is_terminating() {
             return self.remove(key, &object).await;
@@ -326,6 +337,7 @@ impl Definitions {
             return Ok(Outcome::Wait { reason: message });
         }
         self.drop_revisions(key).await?;
+        self.set_issued(key, Issued::default());
         self.graphs.withdraw(key);
         self.world.index.forget(&Owner { role: INSTANCES_ROLE, key: key.clone() });
         self.world.finalizers.remove(key, keys::FINALIZER).await?;
@@ -361,7 +373,9 @@ impl Definitions {
 
     async fn settle(&self, key: &ObjectKey, object: &Object, situation: &Situation<'_>) -> Result<Outcome, Trouble> {
         let revision = Some(self.issued(key).number).filter(|number| *number > 0);
-        let status = status::of(object, situation, revision, self.world.clock.now());
+        let no_history = self.lock().get(key).and_then(|known| known.no_history.clone());
+        let history = no_history.as_deref().map_or(History::Kept(revision), History::Refused);
+        let status = status::of(object, situation, history, self.world.clock.now());
         let (from, to) = (object.status()["state"].as_str().unwrap_or_default(), status["state"].as_str().unwrap_or_default());
         if from != to {
             self.world.figures.count("rgd_state_transitions_total", &[("name", &key.name), ("from", from), ("to", to)]);
@@ -369,7 +383,7 @@ impl Definitions {
         let (health, reason, message) = health_of(&status);
         self.write_status(key, object, status).await?;
         self.tell(key, health, &reason, message);
-        Ok(Outcome::Done)
+        Ok(if no_history.is_some() { Outcome::RequeueAfter(REFUSED) } else { Outcome::Done })
     }
 
     async fn write_status(&self, key: &ObjectKey, object: &Object, status: Value) -> Result<(), Trouble> {
@@ -419,6 +433,15 @@ impl Definitions {
         self.lock().entry(key.clone()).or_default().issued = issued;
     }
 
+    /// Why revisions cannot be kept, or that they can; whether a refusal is a new one.
+    pub(super) fn set_history(&self, key: &ObjectKey, refused: Option<String>) -> bool {
+        let mut shared = self.lock();
+        let known = shared.entry(key.clone()).or_default();
+        let is_new = refused.is_some() && known.no_history != refused;
+        known.no_history = refused;
+        is_new
+    }
+
     pub(super) fn is_verified(&self, key: &ObjectKey, number: i64, word: &str) -> bool {
         self.lock()
             .get(key)
@@ -428,6 +451,16 @@ impl Definitions {
 
     pub(super) fn set_verified(&self, key: &ObjectKey, number: i64, word: String) {
         self.lock().entry(key.clone()).or_default().verified = Some((number, word));
+    }
+
+    /// Somebody took it away behind our back. One that is made anew goes on with its revisions; else they go after a while.
+    async fn gone(&self, key: &ObjectKey) -> Result<Outcome, Trouble> {
+        if !self.lock().contains_key(key) {
+            return Ok(self.swept(&key.cluster).await);
+        }
+        let had_history = self.issued(key).number > 0;
+        self.forget(key);
+        Ok(if had_history { Outcome::RequeueAfter(ORPHANED) } else { Outcome::Done })
     }
 
     fn forget(&self, key: &ObjectKey) {

@@ -3,6 +3,8 @@
 //! A revision is issued when its graph goes into use, so that there is always one to go back to: after a restart, instances of a
 //! definition that was broken meanwhile go on with the newest one.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
 use plinth_engine::{
@@ -45,6 +47,15 @@ pub fn of<'a>(definition: &str, objects: impl IntoIterator<Item = &'a Object>) -
     let mut revisions: Vec<Revision> = own.collect();
     revisions.sort_by_key(|revision| revision.number);
     revisions
+}
+
+/// Revisions of ours whose definition does not exist, each with the name of that definition.
+pub fn orphans<'a>(revisions: &'a [Object], definitions: &[Object]) -> Vec<(String, &'a Object)> {
+    let names: BTreeSet<&str> = definitions.iter().map(Object::name).collect();
+    let of = |revision: &Object| revision.at(&["spec", "snapshot", "name"]).and_then(Value::as_str).map(str::to_owned);
+    let named = revisions.iter().filter_map(|revision| Some((of(revision)?, revision)));
+    let is_ours = |revision: &Object| revision.label(keys::VERSION).is_some_and(|version| version.starts_with("plinth-"));
+    named.filter(|(name, revision)| !names.contains(name.as_str()) && is_ours(revision) && !revision.is_terminating()).collect()
 }
 
 /// The definition as it was at a revision, with the identity that it has now.

@@ -8,6 +8,7 @@
 //! | the CRD may not be written | Inactive | True `Valid` | False `Failed` | as it was |
 //! | the CRD is not served yet | Inactive | as compiled | Unknown `Pending` | Unknown `Pending` |
 //! | a revision is in use (beside the others) | | | GraphRevisionsResolved True `Resolved` |
+//! | revisions may not be kept (Ready does not count it) | | | GraphRevisionsResolved Unknown `NotPermitted` |
 //! | it is being deleted and instances live | as it was | as it was | as it was | Unknown `WaitingForInstances` |
 
 use std::collections::BTreeMap;
@@ -56,8 +57,17 @@ pub enum Situation<'a> {
     },
 }
 
-/// The whole status; `revision` is the one that instances run by, where the cluster keeps revisions.
-pub fn of(rgd: &Object, situation: &Situation<'_>, revision: Option<i64>, now: Timestamp) -> Value {
+/// What is known of the revisions of a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History<'a> {
+    /// The revision that instances run by; `None` where the cluster keeps none.
+    Kept(Option<i64>),
+    /// They may not be kept, and why.
+    Refused(&'a str),
+}
+
+/// The whole status.
+pub fn of(rgd: &Object, situation: &Situation<'_>, history: History<'_>, now: Timestamp) -> Value {
     let mut said = match situation {
         Situation::Refused { diagnostics, last_good } => {
             let message = findings(diagnostics);
@@ -74,10 +84,10 @@ pub fn of(rgd: &Object, situation: &Situation<'_>, revision: Option<i64>, now: T
         Situation::Compiled { compiled, .. } => compiled.graph().map(AsRef::as_ref),
         Situation::Refused { .. } | Situation::Blocked { .. } => None,
     };
-    if let Some(number) = revision {
+    if let History::Kept(Some(number)) = history {
         said.insert(0, Said::yes("GraphRevisionsResolved", "Resolved", format!("revision {number} compiled and active")));
     }
-    assemble(rgd, &said, graph, revision, now)
+    assemble(rgd, &said, graph, history, now)
 }
 
 /// The status of a definition whose deletion waits for instances: everything as it was, and on whom it waits.
@@ -164,8 +174,13 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-fn assemble(rgd: &Object, said: &[Said], graph: Option<&Graph>, revision: Option<i64>, now: Timestamp) -> Value {
-    let conditions = Before::of(rgd).with_root(said, rgd.generation(), now);
+fn assemble(rgd: &Object, said: &[Said], graph: Option<&Graph>, history: History<'_>, now: Timestamp) -> Value {
+    let before = Before::of(rgd);
+    let mut conditions = before.with_root(said, rgd.generation(), now);
+    if let History::Refused(why) = history {
+        let said = Said::unknown("GraphRevisionsResolved", "NotPermitted", shortened(why.to_owned()));
+        conditions.insert(0, before.stamp(&said, rgd.generation(), now));
+    }
     let holds = |kind: &str| conditions.iter().any(|one| one.kind == kind && one.status == plinth_api::ConditionStatus::True);
     let active = ["GraphAccepted", "KindReady", "ControllerReady"].into_iter().all(holds);
     let mut status = json!({
@@ -175,7 +190,8 @@ fn assemble(rgd: &Object, said: &[Said], graph: Option<&Graph>, revision: Option
     if let Some(graph) = graph {
         topology(graph, &mut status);
     }
-    let last = rgd.status()["lastIssuedRevision"].as_i64().max(revision);
+    let issued = if let History::Kept(number) = history { number } else { None };
+    let last = rgd.status()["lastIssuedRevision"].as_i64().max(issued);
     if let Some(last) = last {
         status["lastIssuedRevision"] = last.into();
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use plinth_api::{ClusterKey, Object, ObjectKey};
+use plinth_manager::reconcile::Outcome;
+use plinth_run::EventKind;
 use serde_json::{Value, json};
 
 use super::revision;
@@ -120,6 +122,58 @@ async fn without_revisions_everything_else_works() {
     assert_eq!(stage.object(&definition).status()["state"], "Active");
     assert_eq!(stage.object(&definition).status().get("lastIssuedRevision"), None);
     assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+}
+
+#[tokio::test]
+async fn a_right_that_revisions_take_is_named_and_everything_else_works() {
+    let stage = Loop::new();
+    stage.scene.twin.forbid("GraphRevision", true);
+    let (definition, instance) = stage.app(one("1")).await;
+    stage.pass(&instance).await;
+    let object = stage.object(&definition);
+    let (status, reason, message) = condition(&object, "GraphRevisionsResolved");
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "NotPermitted"));
+    assert!(
+        message.contains("patch graphrevisions is not permitted") && message.contains("resources: [graphrevisions]"),
+        "{message}"
+    );
+    assert_eq!((condition(&object, "Ready").0.as_str(), object.status()["state"].as_str()), ("True", Some("Active")));
+    assert_eq!(stage.object(&instance).status()["state"], "ACTIVE");
+    let warnings = |stage: &Loop| {
+        let is_one = |event: &EventKind| matches!(event, EventKind::Warning { reason, .. } if reason == "RevisionNotPermitted");
+        stage.scene.events().iter().filter(|event| is_one(event)).count()
+    };
+    assert_eq!(warnings(&stage), 1, "once, whatever the passes");
+
+    stage.scene.twin.forbid("GraphRevision", false);
+    assert!(matches!(stage.define(&definition).await, Outcome::Done));
+    assert_eq!(condition(&stage.object(&definition), "GraphRevisionsResolved").0, "True");
+    assert_eq!((exists(&stage.scene.twin), warnings(&stage)), (vec![1], 1));
+}
+
+#[tokio::test]
+async fn revisions_of_a_definition_that_is_gone_go_after_a_while_or_with_the_next_process() {
+    for restarts in [false, true] {
+        let stage = Loop::new();
+        let (definition, _) = stage.app(one("1")).await;
+        // Another controller's are its own.
+        let mut foreign = stage.object(&revision_of(1)).into_value();
+        foreign["metadata"]["name"] = json!("other-r00001");
+        foreign["metadata"]["labels"]["kro.run/kro-version"] = json!("v0.9.4");
+        foreign["spec"]["snapshot"]["name"] = json!("other");
+        let foreign = stage.scene.twin.put(foreign);
+        stage.scene.twin.remove(&definition);
+        let stage = if restarts { stage.restarted(std::collections::BTreeMap::new()) } else { stage };
+        if restarts {
+            stage.define(&super::leftovers(&ClusterKey::host())).await;
+        } else {
+            assert!(matches!(stage.define(&definition).await, Outcome::RequeueAfter(_)));
+            assert_eq!(exists(&stage.scene.twin), [1], "it may be made anew");
+            assert!(matches!(stage.define(&definition).await, Outcome::Done));
+        }
+        assert_eq!(exists(&stage.scene.twin), [] as [i64; 0]);
+        assert!(stage.scene.twin.object(&foreign).is_some());
+    }
 }
 
 #[tokio::test]

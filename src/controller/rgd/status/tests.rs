@@ -27,8 +27,12 @@ fn findings_fit_into_a_condition() {
 #[test]
 fn a_refused_definition_keeps_what_it_says_of_the_last_good_one() {
     let diagnostics = [Diagnostic::error("spec", "wrong")];
-    let status =
-        of(&rgd(json!({})), &Situation::Refused { diagnostics: &diagnostics, last_good: None }, None, Timestamp::UNIX_EPOCH);
+    let status = of(
+        &rgd(json!({})),
+        &Situation::Refused { diagnostics: &diagnostics, last_good: None },
+        History::Kept(None),
+        Timestamp::UNIX_EPOCH,
+    );
     assert_eq!(status["state"], "Inactive");
     let ready = status["conditions"].as_array().unwrap().last().unwrap();
     assert_eq!((ready["type"].as_str(), ready["reason"].as_str()), (Some("Ready"), Some("InvalidResourceGraph")));
@@ -61,12 +65,12 @@ fn the_revision_in_use_is_said_and_numbers_never_go_back() {
     let before = rgd(json!({"lastIssuedRevision": 4}));
     let diagnostics = [Diagnostic::error("spec", "wrong")];
     let refused = Situation::Refused { diagnostics: &diagnostics, last_good: None };
-    let status = of(&before, &refused, Some(3), Timestamp::UNIX_EPOCH);
+    let status = of(&before, &refused, History::Kept(Some(3)), Timestamp::UNIX_EPOCH);
     assert_eq!(status["lastIssuedRevision"], 4);
     let said = &status["conditions"][0];
     assert_eq!(
         (said["type"].as_str(), said["message"].as_str()),
         (Some("GraphRevisionsResolved"), Some("revision 3 compiled and active"))
     );
-    assert_eq!(of(&rgd(json!({})), &refused, None, Timestamp::UNIX_EPOCH).get("lastIssuedRevision"), None);
+    assert_eq!(of(&rgd(json!({})), &refused, History::Kept(None), Timestamp::UNIX_EPOCH).get("lastIssuedRevision"), None);
 }
