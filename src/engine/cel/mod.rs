@@ -28,6 +28,7 @@ mod references;
 mod signature;
 mod stack;
 mod types;
+mod unordered;
 mod value;
 mod versions;
 

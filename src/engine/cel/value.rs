@@ -19,6 +19,7 @@ use serde_json::{Map, Number, Value};
 use super::{
     environment::Environment,
     library::opaque::{Broken, Omit},
+    unordered::Unordered,
 };
 use crate::schema::Schema;
 
@@ -51,7 +52,14 @@ pub(super) fn from_json(value: &Value, schema: Option<&Schema>) -> Boxed {
         Value::String(text) => from_text(text, schema),
         Value::Array(elements) => {
             let items = schema.and_then(|schema| schema.items.as_deref());
-            Box::new(CelList::from(elements.iter().map(|element| from_json(element, items)).collect::<Vec<_>>()))
+            let list = CelList::from(elements.iter().map(|element| from_json(element, items)).collect::<Vec<_>>());
+            match schema.and_then(|schema| schema.list_type.as_deref()) {
+                Some("set") => Box::new(Unordered::set(list)),
+                Some("map") => {
+                    Box::new(Unordered::map(list, &schema.map(|schema| schema.list_map_keys.clone()).unwrap_or_default()))
+                }
+                _ => Box::new(list),
+            }
         }
         Value::Object(fields) => {
             let entries = fields.iter().filter_map(|(name, value)| {

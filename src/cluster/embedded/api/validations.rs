@@ -282,6 +282,22 @@ mod tests {
     }
 
     #[test]
+    fn order_says_nothing_in_sets_and_map_lists() {
+        let items = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        let schema = json!({"type": "object", "properties": {
+            "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"},
+                "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
+            "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": items,
+                "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
+            "list": {"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}});
+        let rules = rules(schema).0.unwrap();
+        let old = object(json!({"set": ["a", "b"], "map": [{"name": "a"}, {"name": "b"}], "list": ["a", "b"]}));
+        let new = object(json!({"set": ["b", "a"], "map": [{"name": "b"}, {"name": "a"}], "list": ["b", "a"]}));
+        let faults = rules.check(&new, Some(&old));
+        assert_eq!(faults.iter().map(|fault| fault.field.as_str()).collect::<Vec<_>>(), ["list"]);
+    }
+
+    #[test]
     fn what_was_wrong_before_is_not_held_against_other_changes() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}, "b": {"type": "integer"}}});

@@ -111,8 +111,13 @@ fn equal(arguments: &Arguments<'_, '_>) -> Result<bool, ExecutionError> {
     if is_omit(left) || is_omit(right) {
         return fail("omit() is a field-removal sentinel and cannot be compared");
     }
-    spend(size(left).min(size(right)))?;
+    spend(if is_nested(left) { size(left) + size(right) } else { size(left).min(size(right)) })?;
     Ok(left.equals(right))
+}
+
+/// A list without order looks at all of both sides.
+fn is_nested(value: &dyn Val) -> bool {
+    value.downcast_ref::<CelList>().is_some() || value.downcast_ref::<CelMap>().is_some()
 }
 
 fn equals<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
@@ -126,7 +131,9 @@ fn differs<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
 fn contains<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     let (value, container) = (arguments[0].as_ref(), arguments[1].as_ref());
     if let Some(list) = container.downcast_ref::<CelList>() {
-        spend(list.inner().len() as u64)?;
+        let each = if is_nested(value) { size(value) } else { 1 };
+        let all = if is_nested(value) { size(list) } else { 0 };
+        spend((list.inner().len() as u64).saturating_mul(each).saturating_add(all))?;
     }
     give_bool(container.as_container().ok_or_else(no_overload)?.contains(value)?)
 }

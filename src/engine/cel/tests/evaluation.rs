@@ -135,6 +135,83 @@ fn reading_follows_the_schema() {
     assert_eq!((broken.kind, broken.message.as_str()), (ErrorKind::Failed, "invalid data, expected byte, got \"!\""));
 }
 
+/// An object with lists of all three types.
+fn of_lists() -> Activation {
+    let port = json!({"type": "object", "properties": {"name": {"type": "string"}, "port": {"type": "integer"}, "tags":
+        {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}});
+    let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": port},
+        "plain": {"type": "array", "items": {"type": "string"}},
+        "nested": {"type": "object", "properties": {"set":
+            {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}}}}}}))
+    .unwrap();
+    let object = json!({"set": ["a", "b", "c"], "plain": ["a", "b"], "nested": {"set": [1, 2]},
+        "ports": [{"name": "x", "port": 1, "tags": ["s", "t"]}, {"name": "y", "port": 2}]});
+    Activation::new().with("o", object, Some(Arc::new(schema)))
+}
+
+/// As in Kubernetes' CEL: the list on the left decides.
+#[test]
+fn sets_and_map_lists_are_compared_and_added_without_order() {
+    let activation = of_lists();
+    for (source, expected) in [
+        ("o.set == ['c', 'a', 'b']", json!(true)),
+        ("o.set != ['c', 'a', 'b']", json!(false)),
+        ("['c', 'a', 'b'] == o.set", json!(false)),
+        ("['a', 'b', 'c'] == o.set", json!(true)),
+        ("o.set == ['a', 'b']", json!(false)),
+        ("o.set == ['a', 'b', 'd']", json!(false)),
+        ("o.set + ['c', 'd', 'd'] ", json!(["a", "b", "c", "d"])),
+        ("['d', 'a'] + o.set", json!(["d", "a", "a", "b", "c"])),
+        ("(o.set + ['d']) == ['d', 'c', 'b', 'a']", json!(true)),
+        ("o.plain == ['b', 'a']", json!(false)),
+        ("o.plain + ['a']", json!(["a", "b", "a"])),
+        ("o.ports == [{'name': 'y', 'port': 2}, {'name': 'x', 'port': 1, 'tags': ['t', 's']}]", json!(true)),
+        ("o.ports == [{'name': 'y', 'port': 3}, {'name': 'x', 'port': 1, 'tags': ['t', 's']}]", json!(false)),
+        (
+            "(o.ports + [{'name': 'z', 'port': 9}, {'name': 'x', 'port': 7}]).map(p, p.name + string(p.port))",
+            json!(["x7", "y2", "z9"]),
+        ),
+        ("o.nested == {'set': [2, 1]}", json!(true)),
+        ("[o.set].exists(s, s == ['b', 'c', 'a'])", json!(true)),
+        ("cel.bind(s, o.set, s == ['b', 'c', 'a'])", json!(true)),
+    ] {
+        let found = evaluate(&Expression::parse(source).unwrap(), &activation, &Limits::default());
+        assert_eq!(found, Ok(Evaluated::Value(expected)), "{source}");
+    }
+}
+
+#[test]
+fn a_list_of_any_type_is_one_for_every_function() {
+    let activation = of_lists();
+    for (source, expected) in [
+        ("o.set", json!(["a", "b", "c"])),
+        ("[o.set, o.plain]", json!([["a", "b", "c"], ["a", "b"]])),
+        ("o.set[1] + o.ports[1].name", json!("by")),
+        ("size(o.set) + o.ports.size()", json!(5)),
+        ("'a' in o.set && !('x' in o.set)", json!(true)),
+        ("o.set.map(x, x + '!')", json!(["a!", "b!", "c!"])),
+        ("o.ports.filter(p, p.port > 1)[0].name", json!("y")),
+        ("o.set.join(',')", json!("a,b,c")),
+        ("o.set.reverse()", json!(["c", "b", "a"])),
+        ("o.set.slice(0, 1)", json!(["a"])),
+        ("o.set.sort().first().orValue('')", json!("a")),
+        ("lists.setAtIndex(o.set, 0, 'z')", json!(["z", "b", "c"])),
+        ("o.set.indexOf('c')", json!(2)),
+        ("type(o.set) == list", json!(true)),
+        ("json.marshal(o.nested)", json!("{\"set\":[1,2]}")),
+        ("optional.ofNonZeroValue(o.set).hasValue()", json!(true)),
+        ("o.?set[?5].orValue('none')", json!("none")),
+        ("'%s'.format([o.plain]) == '%s'.format([o.set.slice(0, 2)])", json!(true)),
+        ("o.set.all(x, x in o.set)", json!(true)),
+        ("o.nested.set.sum()", json!(3)),
+    ] {
+        let found = evaluate(&Expression::parse(source).unwrap(), &activation, &Limits::default());
+        assert_eq!(found, Ok(Evaluated::Value(expected)), "{source}");
+    }
+}
+
 #[test]
 fn references_leave_out_what_macros_bind() {
     let expression = Expression::parse(
