@@ -137,7 +137,12 @@ pub(super) fn standalone(source: &str, path: &str, findings: &mut Findings<'_>) 
             None
         }
         Ok(None) => {
-            findings.hinted(path, ALONE, Some(format!("write ${{{source}}}")));
+            let hint = if source.contains("${") {
+                "the expression does not end: a } is missing, or a double quote".to_owned()
+            } else {
+                format!("write ${{{source}}}")
+            };
+            findings.hinted(path, ALONE, Some(hint));
             None
         }
         Err(_) => {

@@ -79,6 +79,30 @@ mod tests {
         assert_eq!(scan("open ${ x").unwrap(), [Piece::Literal("open ${ x")]);
     }
 
+    /// What kro's own scanner makes of these (random texts, 200 000 of which were compared).
+    #[test]
+    fn what_is_not_closed_stays_text_and_what_follows_is_read() {
+        for (text, expected) in [
+            (r#"${"${\}""#, vec![r"\"[..1].to_owned()]),
+            (r#" a' ${a}${a}"${"#, vec!["a".to_owned(), "a".to_owned()]),
+            (r#"a '${"${"}a"#, vec![r#""${""#.to_owned()]),
+            (r#"${a "a}${a}${"#, vec!["a".to_owned()]),
+            (r#"{$"${ }${"#, vec![" ".to_owned()]),
+            (r#"${$}""${{"${'"#, vec!["$".to_owned()]),
+            (r#"${"not closed}"#, vec![]),
+        ] {
+            let pieces = scan(text).unwrap();
+            let found = pieces.iter().filter_map(|piece| match piece {
+                Piece::Expression { text, .. } => Some((*text).to_owned()),
+                Piece::Literal(_) => None,
+            });
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{text}");
+        }
+        for nested in [r"${\${", "${${a}}", "${${a}"] {
+            assert!(scan(nested).is_err(), "{nested}");
+        }
+    }
+
     #[test]
     fn a_brace_in_double_quotes_does_not_end_an_expression() {
         assert_eq!(scan(r#"${"x}y"}"#).unwrap(), [Piece::Expression { text: r#""x}y""#, start: 2 }]);
