@@ -1,6 +1,9 @@
 //! Two recordings held against each other, after taking out what no two servers have alike.
 
-use plinth_engine::naming::keys;
+use plinth_engine::{
+    cel::{Activation, Evaluated, Expression, Limits, evaluate},
+    naming::keys,
+};
 use serde_json::{Map, Value, json};
 
 use super::Recorded;
@@ -15,24 +18,42 @@ const IDENTITY: [(&str, &str); 3] = [
 /// What the server chooses or counts.
 const VOLATILE: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
 
-/// The first difference; `None` where there is none.
-pub(super) fn difference(ours: &Recorded, kro: &Recorded) -> Option<String> {
-    let (ours, kro) = (plain(ours), plain(kro));
+/// The first difference; `None` where there is none. `but` is a field of the instance that is not looked at.
+pub(super) fn difference(ours: &Recorded, kro: &Recorded, but: &[&str]) -> Option<String> {
+    let (ours, kro) = (plain(ours, but), plain(kro, but));
     first(&ours, &kro, "")
 }
 
-fn plain(recorded: &Recorded) -> Value {
+fn plain(recorded: &Recorded, but: &[&str]) -> Value {
     let uid = recorded.instance.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or("no uid").to_owned();
+    let seeded = seeded(&uid);
+    let hide = |text: String| text.replace(&uid, "<uid:instance>").replace(&seeded, "<seeded by uid:instance>");
     let text = |value: &Value| {
-        let text = value.to_string().replace(&uid, "<uid:instance>");
+        let text = hide(value.to_string());
         // A Job's selector has the Job's own.
         let own = value.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or("no uid");
         let text = text.replace(own, "<uid:own>");
         let text = if recorded.definition_uid.is_empty() { text } else { text.replace(&recorded.definition_uid, "<uid:rgd>") };
         serde_json::from_str::<Value>(&text).unwrap_or_default()
     };
-    let children: Map<String, Value> = recorded.children.iter().map(|(key, child)| (key.clone(), object(text(child)))).collect();
-    json!({"definition": recorded.definition, "instance": object(text(&recorded.instance)), "children": children})
+    let children: Map<String, Value> =
+        recorded.children.iter().map(|(key, child)| (hide(key.clone()), object(text(child)))).collect();
+    let mut instance = object(text(&recorded.instance));
+    if let [way @ .., last] = but
+        && let Some(Value::Object(place)) = way.iter().try_fold(&mut instance, |here, name| here.get_mut(*name))
+    {
+        place.remove(*last);
+    }
+    json!({"definition": recorded.definition, "instance": instance, "children": children})
+}
+
+/// What definitions of the corpus make of the instance's UID, which no two servers give alike.
+fn seeded(uid: &str) -> String {
+    let expression = Expression::parse("random.seededString(10, uid)").expect("it is an expression");
+    match evaluate(&expression, &Activation::new().with("uid", json!(uid), None), &Limits::default()) {
+        Ok(Evaluated::Value(Value::String(text))) => text,
+        other => panic!("random.seededString gives text, and not {other:?}"),
+    }
 }
 
 fn object(mut value: Value) -> Value {
