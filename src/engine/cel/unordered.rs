@@ -87,7 +87,7 @@ impl<'v> Unordered<'v> {
     }
 }
 
-impl<'v> Val for Unordered<'v> {
+impl Val for Unordered<'_> {
     fn get_type(&self) -> &Type {
         self.list.get_type()
     }
@@ -165,7 +165,7 @@ impl<'v> Val for Unordered<'v> {
     }
 }
 
-impl<'v> Adder for Unordered<'v> {
+impl Adder for Unordered<'_> {
     fn add<'b, 'w>(&'b self, other: &(dyn Val + 'w)) -> Result<CowVal<'b, 'w>, ExecutionError>
     where
         Self: 'w,
