@@ -1,6 +1,14 @@
 //! What an identity may be allowed to do.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
+
+/// Type of the condition of an object that waits for rights, and the reason of everything that waits for it.
+pub const MISSING: &str = "PermissionMissing";
+
+/// Before the rights in a message.
+const BEFORE: &str = "the controller may not ";
+/// Behind them.
+const BEHIND: &str = ": plinth grant shows what is missing, and adds it";
 
 /// One verb on one resource, as a SelfSubjectAccessReview asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +38,63 @@ impl fmt::Display for Permission {
         match &self.namespace {
             Some(namespace) => write!(f, " in namespace {namespace}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl Permission {
+    /// The way back from the printed form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (said, namespace) = match text.split_once(" in namespace ") {
+            Some((said, namespace)) => (said, Some(namespace.to_owned())),
+            None => (text, None),
+        };
+        let mut words = said.split(' ');
+        let (verb, resource, name) = (words.next()?, words.next()?, words.next().map(str::to_owned));
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let is_whole = words.next().is_none() && !verb.is_empty() && !resource.is_empty();
+        let (group, resource, verb) = (group.to_owned(), resource.to_owned(), verb.to_owned());
+        is_whole.then_some(Self { group, resource, verb, namespace, name })
+    }
+}
+
+/// What an object says that waits for rights: each of them, and what helps. [`in_message`] reads them back.
+pub fn message(missing: &BTreeSet<Permission>) -> String {
+    let rights: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    format!("{BEFORE}{}{BEHIND}", rights.join("; "))
+}
+
+/// The rights in a condition's message; none where it is another one's.
+pub fn in_message(text: &str) -> BTreeSet<Permission> {
+    let rights = text.strip_prefix(BEFORE).and_then(|rest| rest.split_once(BEHIND)).map(|(rights, _)| rights);
+    rights.into_iter().flat_map(|rights| rights.split("; ")).filter_map(Permission::parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_condition_says_is_read_back() {
+        let of = |verb: &str, resource: &str, group: &str, name: Option<&str>, namespace: Option<&str>| Permission {
+            group: group.into(),
+            resource: resource.into(),
+            verb: verb.into(),
+            namespace: namespace.map(str::to_owned),
+            name: name.map(str::to_owned),
+        };
+        let missing = BTreeSet::from([
+            of("create", "configmaps", "", Some("a.b"), Some("n")),
+            of("list", "deployments", "apps", None, None),
+            of("patch", "things/status", "x.test", Some("a"), None),
+            of("bind", "clusterroles", "rbac.authorization.k8s.io", Some("system:admin"), None),
+        ]);
+        let text = message(&missing);
+        assert!(text.starts_with("the controller may not ") && text.contains("create configmaps a.b in namespace n; "), "{text}");
+        assert_eq!(in_message(&text), missing);
+        assert_eq!(in_message("waits for something else"), BTreeSet::new());
+        for broken in ["", "get", "get  x", "get x y z"] {
+            assert_eq!(Permission::parse(broken), None, "{broken}");
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The way through this room: [`Content`] is what a channel holds; [`distribution::choose`] finds the distribution in it;
 //! [`wanted::assemble`] says which objects are wanted; [`plan::make`] compares them with the cluster; [`preflight`] proves that
-//! the plan can be carried out; [`runner::up`] does it, [`rehearsal::rehearse`] tries it and [`removal::down`] undoes it. The only doors are the traits in
+//! the plan can be carried out; [`runner::up`] does it, [`rehearsal::rehearse`] tries it and [`removal::down`] undoes it; [`grant::survey`]
+//! finds the rights that a controller lacks. The only doors are the traits in
 //! [`ports`], so that all of it runs against twins, in a rehearsal, and against a cluster.
 //!
 //! Invariant: the order of things comes from the graphs alone. No kind of any product is named in here.
@@ -15,6 +16,7 @@ pub mod digest;
 pub mod distribution;
 pub mod error;
 mod gone;
+pub mod grant;
 pub mod held;
 pub mod install;
 pub mod memory;

@@ -20,7 +20,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey, Permission, rbac::Rights};
 use plinth_engine::{
     graph,
-    ports::ReadError,
+    ports::{ReadError, Reader},
     schema::{self, SchemaSource},
 };
 use plinth_run::{Deferred, Plan};
@@ -39,6 +39,7 @@ use crate::{
 };
 
 pub use compile::Built;
+pub(crate) use expand::below;
 pub use expand::{Place, is_workload};
 pub(crate) use live::standing;
 pub use live::{Found, Standing};
@@ -190,10 +191,15 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
 async fn writable(draft: &Draft, ports: &Ports) -> Result<Rights, Error> {
     let kind = wanted::namespace_kind();
     let made = |name: &str| name == rights::NAMESPACE || draft.wanted.iter().any(|w| w.key.gvk == kind && w.key.name == name);
+    within(&draft.rights, made, ports.reader.as_ref()).await
+}
+
+/// The rights, each where it can be written: in namespaces that are there, or that somebody makes.
+pub(crate) async fn within(rights: &Rights, made: impl Fn(&str) -> bool, reader: &dyn Reader) -> Result<Rights, Error> {
     let mut there = BTreeSet::new();
-    for name in draft.rights.namespaces.keys() {
-        let key = ObjectKey { cluster: ClusterKey::host(), gvk: kind.clone(), namespace: None, name: name.clone() };
-        let is_there = match ports.reader.get(&key).await {
+    for name in rights.namespaces.keys() {
+        let key = ObjectKey { cluster: ClusterKey::host(), gvk: wanted::namespace_kind(), namespace: None, name: name.clone() };
+        let is_there = match reader.get(&key).await {
             Ok(found) => found.is_some(),
             // Who may not look at a namespace may still write into it.
             Err(ReadError::Forbidden { .. }) => true,
@@ -203,7 +209,7 @@ async fn writable(draft: &Draft, ports: &Ports) -> Result<Rights, Error> {
             there.insert(name.clone());
         }
     }
-    Ok(rights::within(draft.rights.clone(), &there))
+    Ok(rights::within(rights, &there))
 }
 
 /// Everything that a plan depends on besides the cluster.

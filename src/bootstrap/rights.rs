@@ -25,7 +25,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use plinth_api::{GroupVersionKind, Object, ObjectKey, crds::ARTIFACT, delivery, platform, rbac::Rights, rgd};
+use plinth_api::{GroupVersionKind, Object, ObjectKey, Permission, crds::ARTIFACT, delivery, platform, rbac::Rights, rgd};
 use plinth_engine::{
     naming,
     ports::ServiceAccount,
@@ -39,6 +39,7 @@ use crate::{
 };
 use grants::{Grants, Scope};
 pub use objects::roles;
+pub(crate) use objects::{granted, rules_of};
 
 /// What is read, marked, and let go of when it is deleted; a finalizer is taken off by replacing the object.
 const KEEP: [&str; 5] = ["get", "list", "watch", "patch", "update"];
@@ -51,6 +52,8 @@ const OWN: [&str; 4] = ["get", "create", "patch", "delete"];
 pub const NAMESPACE: &str = "plinth-system";
 /// Name of the controller's own objects, of its Lease and of its service account.
 pub const NAME: &str = "plinth";
+/// Name of the roles with what `plinth grant` added.
+pub const GRANTED: &str = "plinth-granted";
 /// Name of the ConfigMap with the journal.
 pub const JOURNAL: &str = "plinth-journal";
 /// Name of the ConfigMap with the release lock.
@@ -227,10 +230,46 @@ impl Needs<'_> {
 
 /// Rights in namespaces that are not there cannot be written there: they count everywhere, by the same names.
 #[must_use]
-pub(crate) fn within(rights: Rights, namespaces: &BTreeSet<String>) -> Rights {
-    let mut grants = Grants::from(&rights);
+pub(crate) fn within(rights: &Rights, namespaces: &BTreeSet<String>) -> Rights {
+    let mut grants = Grants::from(rights);
     grants.spread(|namespace| namespaces.contains(namespace));
-    Rights { lifts: rights.lifts, open: rights.open, ..grants.rights() }
+    grants.rights()
+}
+
+/// Both together, in the fewest rules.
+#[must_use]
+pub(crate) fn joined(one: &Rights, other: &Rights) -> Rights {
+    let mut grants = Grants::from(one);
+    grants.join(Grants::from(other));
+    grants.rights()
+}
+
+/// What is needed and not held.
+#[must_use]
+pub(crate) fn missing(needed: &Rights, held: &Rights) -> Rights {
+    Grants::from(needed).without(&Grants::from(held)).rights()
+}
+
+/// What the loop does with an object where it was refused one step of that: asking for each step alone would take a grant for each.
+#[must_use]
+pub(crate) fn of_refusals<'a>(refused: impl IntoIterator<Item = &'a Permission>) -> Rights {
+    let mut grants = Grants::default();
+    for permission in refused {
+        let Permission { group, resource, verb, namespace, name } = permission;
+        if [group, resource, verb].into_iter().any(|text| text.contains('*')) {
+            grants.open(format!("{permission}: the controller gets no wildcard"));
+            continue;
+        }
+        let scope = namespace.clone().map_or(Scope::Cluster, Scope::Namespace);
+        let one = [verb.as_str()];
+        let verbs: &[&str] = match verb.as_str() {
+            "list" | "watch" => &WATCH,
+            verb if name.is_some() && OWN.contains(&verb) && !resource.contains('/') => &OWN,
+            _ => &one,
+        };
+        grants.add(&scope, group, resource, name.as_deref(), verbs);
+    }
+    grants.rights()
 }
 
 /// Whether a text of a rendered object has no expression in it.

@@ -80,6 +80,8 @@ pub enum Verb {
     Attach(Attach),
     /// Show a past run again
     Replay(Replay),
+    /// Show the rights that the controller in the cluster lacks, and add them
+    Grant(Grant),
     /// Remove a platform in order
     Down(Down),
     /// Keep a platform: the loop, in the cluster
@@ -448,6 +450,20 @@ pub struct Down {
     /// How the run is told
     #[arg(short, long, value_enum, default_value_t = RunOutput::Lines)]
     pub output: RunOutput,
+}
+
+/// Arguments of `grant`.
+#[derive(Clone, Debug, Args)]
+pub struct Grant {
+    /// Add what is missing, by the identity of the kubeconfig
+    #[arg(long)]
+    pub apply: bool,
+    /// Exit with 2 where something is missing and was not added
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// For people or machines
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 /// Arguments of `controller`.

@@ -120,6 +120,7 @@ impl Answer {
             Verb::Rehearse(args) => document(args.output),
             Verb::Status(args) => document(args.output),
             Verb::Why(args) => document(args.output),
+            Verb::Grant(args) => document(args.output),
             Verb::Channel { verb } => document(of_channel(verb)),
             Verb::Bundle { verb } => document(of_bundle(verb)),
             Verb::Rgd { verb: Rgd::Check { output, .. } } => document(*output),

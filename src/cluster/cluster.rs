@@ -109,7 +109,7 @@ impl Cluster {
             .query("force", request.force.to_string())
             .body(APPLY, &request.object);
         let answer = self.transport.json(with_dry_run(call, dry_run)).await;
-        self.object(&served, key, "patch", answer)
+        self.object(&served, key, "patch", answer).map_err(|error| of_subresource(error, request.subresource))
     }
 
     /// Creates an object that must not exist yet ([`WriteError::Conflict`] where it does).
@@ -151,9 +151,7 @@ impl Cluster {
         debug_assert_eq!(key.cluster, self.key, "a key of another cluster");
         self.catalog.find(&key.gvk).await.map_err(|error| match error {
             ReadError::NotServed(gvk) => WriteError::NotServed(gvk),
-            ReadError::Forbidden { verb, resource, message } => {
-                WriteError::Forbidden { verb, resource, namespace: None, message }
-            }
+            ReadError::Forbidden { missing, message } => WriteError::Forbidden { missing, message },
             ReadError::Unavailable(message) => WriteError::Unavailable { key: key.clone(), message },
         })
     }
@@ -184,7 +182,7 @@ impl Cluster {
         match self.transport.json(Call::get(path)).await {
             Ok(value) => Ok(Object::from_value(value)),
             Err(Fault::Status(status)) if status.code == 404 && !fault::kind_is_missing(&status) => Ok(None),
-            Err(fault) => Err(self.read_error(&served, "get", fault)),
+            Err(fault) => Err(of_object(self.read_error(&served, "get", fault), key)),
         }
     }
 
@@ -222,6 +220,22 @@ impl Reader for Cluster {
     fn list<'a>(&'a self, query: &'a Query) -> Answer<'a, Result<Vec<Object>, ReadError>> {
         Box::pin(self.read_all(query))
     }
+}
+
+/// Names the object that may not be read.
+fn of_object(mut error: ReadError, key: &ObjectKey) -> ReadError {
+    if let ReadError::Forbidden { missing, .. } = &mut error {
+        (missing.namespace, missing.name) = (key.namespace.clone(), Some(key.name.clone()));
+    }
+    error
+}
+
+/// Says that a part of an object may not be written.
+fn of_subresource(mut error: WriteError, subresource: Option<&str>) -> WriteError {
+    if let (WriteError::Forbidden { missing, .. }, Some(subresource)) = (&mut error, subresource) {
+        missing.resource = format!("{}/{subresource}", missing.resource);
+    }
+    error
 }
 
 fn kind(kind: &str) -> plinth_api::GroupVersionKind {

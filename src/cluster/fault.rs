@@ -10,7 +10,7 @@
 //! | 400, 413, 415, 422 | Invalid | Unavailable |
 //! | the rest, and no answer | Unavailable | Unavailable |
 
-use plinth_api::{GroupVersionKind, ObjectKey};
+use plinth_api::{GroupVersionKind, ObjectKey, Permission};
 use plinth_engine::ports::{ReadError, WriteError};
 
 use crate::{
@@ -45,8 +45,10 @@ pub(crate) fn write_error(key: &ObjectKey, served: &ServedKind, verb: &str, faul
         404 => WriteError::NotFound { key, message },
         403 if is_terminating(&status) => WriteError::Unavailable { key, message },
         401 | 403 => {
-            let (verb, resource) = refused(&message, verb, &served.resource());
-            WriteError::Forbidden { verb, resource, namespace: key.namespace, message }
+            let missing = refused(&status, verb, &served.resource());
+            let name = missing.name.or(Some(key.name));
+            let missing = Permission { namespace: key.namespace, name, ..missing };
+            WriteError::Forbidden { missing: Box::new(missing), message }
         }
         409 => WriteError::Conflict { key, message },
         400 | 413 | 415 | 422 => WriteError::Invalid { key, message },
@@ -63,8 +65,8 @@ pub(crate) fn read_error(gvk: &GroupVersionKind, resource: &str, verb: &str, fau
     match status.code {
         404 if kind_is_missing(&status) => ReadError::NotServed(gvk.clone()),
         401 | 403 => {
-            let (verb, resource) = refused(&status.message, verb, resource);
-            ReadError::Forbidden { verb, resource, message: status.message }
+            let missing = refused(&status, verb, resource);
+            ReadError::Forbidden { missing: Box::new(missing), message: status.message }
         }
         code => ReadError::Unavailable(format!("{} ({code})", status.message)),
     }
@@ -78,14 +80,30 @@ fn is_terminating(status: &ApiStatus) -> bool {
     status.details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating") || status.message.ends_with(KIND_TERMINATING)
 }
 
+/// The server's words where somebody would grant more than is his.
+const GRANTS_MORE: &str = "attempting to grant RBAC permissions not currently held";
+
 /// The verb that is missing, and on what. An apply of an absent object is refused as `create`, although the request is a patch, and
-/// a request in somebody else's name as `impersonate` on a service account. Only the message says so, and nothing but the wording of
-/// an error depends on it.
-fn refused(message: &str, asked: &str, resource: &str) -> (String, String) {
+/// a request in somebody else's name as `impersonate` on a service account. Only the message says so. It says too where not the
+/// write is refused but what is handed on by it.
+fn refused(status: &ApiStatus, asked: &str, resource: &str) -> Permission {
+    let message = status.message.as_str();
+    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let of = |group: &str, plural: &str, verb: &str, name: Option<String>| Permission {
+        group: group.to_owned(),
+        resource: plural.to_owned(),
+        verb: verb.to_owned(),
+        namespace: None,
+        name,
+    };
+    if message.contains(GRANTS_MORE) {
+        return of(group, plural, if plural.contains("bindings") { "bind" } else { "escalate" }, None);
+    }
     let named = message.split_once(" cannot ").and_then(|(_, rest)| rest.split_whitespace().next());
-    let verb = named.filter(|verb| VERBS.contains(verb)).unwrap_or(asked);
-    let resource = if verb == IMPERSONATE { "serviceaccounts" } else { resource };
-    (verb.to_owned(), resource.to_owned())
+    match named.filter(|verb| VERBS.contains(verb)).unwrap_or(asked) {
+        IMPERSONATE => of("", "serviceaccounts", IMPERSONATE, Some(status.details.name.clone())),
+        verb => of(group, plural, verb, None),
+    }
 }
 
 #[cfg(test)]
@@ -123,13 +141,25 @@ mod tests {
         let message =
             "deployments.apps \"x\" is forbidden: User \"u\" cannot create resource \"deployments\" in API group \"apps\"";
         let error = check(403, &json!({"message": message, "reason": "Forbidden", "details": {"name": "x"}}));
-        assert_eq!(error.to_string(), "create deployments.apps is not permitted in namespace ns");
+        assert_eq!(error.to_string(), "create deployments.apps x in namespace ns is not permitted");
         let message =
             "serviceaccounts \"a\" is forbidden: User \"u\" cannot impersonate resource \"serviceaccounts\" in API group \"\"";
         let error = check(403, &json!({"message": message, "reason": "Forbidden", "details": {"name": "a"}}));
-        assert_eq!(error.to_string(), "impersonate serviceaccounts is not permitted in namespace ns");
+        assert_eq!(error.to_string(), "impersonate serviceaccounts a in namespace ns is not permitted");
         let error = check(403, &json!({"message": "no", "details": {"name": "x"}}));
-        assert_eq!(error.to_string(), "patch deployments.apps is not permitted in namespace ns");
+        assert_eq!(error.to_string(), "patch deployments.apps x in namespace ns is not permitted");
+    }
+
+    #[test]
+    fn whoever_hands_on_more_than_is_his_lacks_the_right_to_hand_it_on() {
+        let message =
+            "rolebindings.rbac.authorization.k8s.io \"x\" is forbidden: user \"u\" (groups=[]) is attempting to grant RBAC \
+                       permissions not currently held:
+{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}";
+        let body = json!({"kind": "Status", "message": message}).to_string();
+        let status = ApiStatus::read(http::StatusCode::FORBIDDEN, body.as_bytes());
+        assert_eq!(refused(&status, "patch", "rolebindings.rbac.authorization.k8s.io").verb, "bind");
+        assert_eq!(refused(&status, "patch", "roles.rbac.authorization.k8s.io").verb, "escalate");
     }
 
     #[test]

@@ -25,6 +25,8 @@ mod start;
 mod tests;
 #[cfg(test)]
 mod twin;
+#[cfg(test)]
+mod unpermitted;
 pub mod world;
 
 pub use start::{Handle, Options, start};

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
 use plinth_cluster::{
     Cluster, Watches,
-    watch::{Look, Owner, WatchSet},
+    watch::{Look, Owner, WatchKey, WatchSet, WatchState},
 };
 use plinth_engine::{
     ports::{Access, Answer, Applier, Apply, Delete, Query, ReadError, Reader, ServiceAccount, WriteError},
@@ -33,6 +33,13 @@ impl Index for LiveIndex {
 
     fn list(&self, query: &Query) -> Option<Vec<Arc<Object>>> {
         self.0.list(query)
+    }
+
+    fn refused(&self, watch: &WatchKey) -> Option<ReadError> {
+        match self.0.state(watch) {
+            Some(WatchState::Failing { error: error @ ReadError::Forbidden { .. }, .. }) => Some(error),
+            _ => None,
+        }
     }
 
     fn declare(&self, owner: &Owner, set: WatchSet) {

@@ -292,10 +292,16 @@ impl Parts {
         self.watches.route(delivery::ROLE, own_key(&self.queues.delivery));
         self.watches.route(artifacts::ROLE, own_key(&self.queues.artifacts));
         let (definitions, instances) = (self.queues.definitions.clone(), self.queues.instances.clone());
+        let known = Arc::clone(&self.definitions);
         self.watches.route(
             definitions::INSTANCES_ROLE,
             Arc::new(move |owner, notice| {
-                let Notice::Changed(change) = notice else { return };
+                let change = match notice {
+                    Notice::Changed(change) => change,
+                    Notice::Refused(_) => return definitions.add(owner.key.clone()),
+                    Notice::Synced(_) if known.lacks_rights(&owner.key) => return definitions.add(owner.key.clone()),
+                    Notice::Synced(_) | Notice::Lost(_) => return,
+                };
                 if change.is_more_than_status() {
                     instances.add(change.key.clone());
                 }

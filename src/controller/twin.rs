@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
 use plinth_cluster::{
     selector::Selector,
-    watch::{Look, Owner, WatchSet},
+    watch::{Look, Owner, WatchKey, WatchSet},
 };
 use plinth_engine::{
     ports::{Access, Answer, Applier, Apply, Delete, Query, ReadError, Reader, ServiceAccount, WriteError},
@@ -36,6 +36,8 @@ struct Inner {
     refused: BTreeSet<String>,
     /// Kinds that the loop itself has no rights on.
     forbidden: BTreeSet<String>,
+    /// Rights that the loop lacks, as they are printed.
+    lacking: BTreeSet<String>,
     /// Verbs that no account may do.
     denied: BTreeSet<String>,
     kinds: SchemaMap,
@@ -129,6 +131,16 @@ impl Twin {
         }
     }
 
+    /// Takes a right of the loop away, as it is printed, or gives it back.
+    pub(crate) fn lack(&self, right: &str, lack: bool) {
+        let lacking = &mut self.0.lock().unwrap().lacking;
+        if lack {
+            lacking.insert(right.to_owned());
+        } else {
+            lacking.remove(right);
+        }
+    }
+
     /// No account may do this any more, or all may again.
     pub(crate) fn deny(&self, verb: &str, deny: bool) {
         let denied = &mut self.0.lock().unwrap().denied;
@@ -200,6 +212,18 @@ impl Inner {
         found.map(|(_, object)| object.clone()).collect()
     }
 
+    /// A right on a kind or an object of it, where it is missing.
+    fn lacks(&self, verb: &str, gvk: &GroupVersionKind, key: Option<&ObjectKey>) -> Option<Box<Permission>> {
+        let missing = Permission {
+            group: gvk.group.clone(),
+            resource: plinth_engine::naming::resource_name(&gvk.kind),
+            verb: verb.to_owned(),
+            namespace: key.and_then(|key| key.namespace.clone()),
+            name: key.map(|key| key.name.clone()),
+        };
+        self.lacking.contains(&missing.to_string()).then(|| Box::new(missing))
+    }
+
     fn apply(&mut self, request: &Apply) -> Result<Object, WriteError> {
         let key = &request.key;
         self.log.push(format!("apply {key} by {}", request.manager));
@@ -209,7 +233,13 @@ impl Inner {
         if self.forbidden.contains(&key.gvk.kind) {
             let resource = format!("{}s", key.gvk.kind.to_lowercase());
             let message = format!("User \"loop\" cannot patch resource {resource:?}");
-            return Err(WriteError::Forbidden { verb: "patch".into(), resource, namespace: key.namespace.clone(), message });
+            let (verb, namespace) = ("patch".to_owned(), key.namespace.clone());
+            let missing = Box::new(Permission { resource, verb, namespace, ..Permission::default() });
+            return Err(WriteError::Forbidden { missing, message });
+        }
+        let verb = if self.objects.contains_key(key) { "patch" } else { "create" };
+        if let Some(missing) = self.lacks(verb, &key.gvk, Some(key)).filter(|_| request.subresource.is_none()) {
+            return Err(WriteError::Forbidden { missing, message: "denied by the test".into() });
         }
         if self.refused.contains(&key.name) {
             return Err(WriteError::Unavailable { key: key.clone(), message: "refused by the test".into() });
@@ -272,6 +302,11 @@ impl Index for Twin {
         Some(Inner::select(inner.shown(), query).into_iter().map(Arc::new).collect())
     }
 
+    fn refused(&self, watch: &WatchKey) -> Option<ReadError> {
+        let missing = self.0.lock().unwrap().lacks("list", &watch.gvk, None)?;
+        Some(ReadError::Forbidden { missing, message: "denied by the test".into() })
+    }
+
     fn declare(&self, owner: &Owner, set: WatchSet) {
         self.0.lock().unwrap().sets.insert(owner.clone(), set);
     }
@@ -332,7 +367,11 @@ impl TwinAccount {
         }
         let resource = format!("{}s", key.gvk.kind.to_lowercase());
         let message = format!("User {:?} cannot {verb} resource {resource:?}", self.account.to_string());
-        Err(WriteError::Forbidden { verb: verb.to_owned(), resource, namespace: key.namespace.clone(), message })
+        let (verb, namespace) = (verb.to_owned(), key.namespace.clone());
+        Err(WriteError::Forbidden {
+            missing: Box::new(Permission { resource, verb, namespace, ..Permission::default() }),
+            message,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
-use plinth_cluster::watch::{Look, Owner, WatchSet};
+use plinth_cluster::watch::{Look, Owner, WatchKey, WatchSet};
 use plinth_engine::{
     ports::{Access, Answer, Applier, Clock, Query, ReadError, Reader, ServiceAccount, WriteError},
     schema::SchemaSource,
@@ -20,6 +20,9 @@ pub trait Index: Send + Sync {
 
     /// What a query selects; `None` where that is not known.
     fn list(&self, query: &Query) -> Option<Vec<Arc<Object>>>;
+
+    /// Why a kind cannot be followed, where that is for want of a right.
+    fn refused(&self, watch: &WatchKey) -> Option<ReadError>;
 
     /// Replaces what an owner is told about.
     fn declare(&self, owner: &Owner, set: WatchSet);

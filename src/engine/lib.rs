@@ -20,6 +20,7 @@ pub mod graph;
 pub mod health;
 pub mod instance;
 pub mod naming;
+pub mod permission;
 pub mod ports;
 pub mod schema;
 pub mod simpleschema;

@@ -5,7 +5,7 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
 use thiserror::Error;
 
 /// What an asynchronous port method answers with.
@@ -139,14 +139,10 @@ pub enum WriteError {
         message: String,
     },
     /// The identity may not do this.
-    #[error("{verb} {resource} is not permitted{}", .namespace.as_ref().map(|ns| format!(" in namespace {ns}")).unwrap_or_default())]
+    #[error("{missing} is not permitted")]
     Forbidden {
-        /// Missing verb.
-        verb: String,
-        /// `plural.group`.
-        resource: String,
-        /// Namespace, where the object has one.
-        namespace: Option<String>,
+        /// What is missing.
+        missing: Box<Permission>,
         /// The server's words.
         message: String,
     },
@@ -189,12 +185,10 @@ pub enum ReadError {
     #[error("{0} is not served")]
     NotServed(GroupVersionKind),
     /// The identity may not read this.
-    #[error("{verb} {resource} is not permitted: {message}")]
+    #[error("{missing} is not permitted: {message}")]
     Forbidden {
-        /// Missing verb.
-        verb: String,
-        /// `plural.group`.
-        resource: String,
+        /// What is missing.
+        missing: Box<Permission>,
         /// The server's words.
         message: String,
     },

@@ -24,25 +24,25 @@ use crate::{
 };
 
 /// Whom the server sees behind the token.
-const ACCOUNT: &str = "system:serviceaccount:plinth-system:plinth";
+pub(crate) const ACCOUNT: &str = "system:serviceaccount:plinth-system:plinth";
 /// Until another one goes on with the platform.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(20);
 /// Longer than anything takes here on a busy machine.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// An image that nobody pulls.
-fn image() -> String {
+pub(crate) fn image() -> String {
     format!("registry.example/plinth@sha256:{}", "a".repeat(64))
 }
 
 /// A platform's registry and cluster.
-struct Stage {
-    registry: Registry,
-    world: World,
+pub(crate) struct Stage {
+    pub(crate) registry: Registry,
+    pub(crate) world: World,
 }
 
 impl Stage {
-    async fn set() -> Self {
+    pub(crate) async fn set() -> Self {
         let distribution = Distribution::of_the_document_or_sample();
         let registry = Registry::start().unwrap();
         distribution.unpacked().await.push(&registry, "channel").await;
@@ -54,13 +54,13 @@ impl Stage {
         format!("{}/channel//{PLATFORM}:v0.0.4", self.registry.host())
     }
 
-    fn start_up(&self, more: &[&str]) -> Run {
+    pub(crate) fn start_up(&self, more: &[&str]) -> Run {
         let host = self.registry.host();
         self.world.start_up(&self.source(), &[&["--plain-http", host.as_str()], more].concat())
     }
 
     /// A pod of the Deployment, as it is in the cluster.
-    async fn start_pod(&self, client: &Client) -> Pod {
+    pub(crate) async fn start_pod(&self, client: &Client) -> Pod {
         let deployments = Api::<DynamicObject>::namespaced_with(client.clone(), rights::NAMESPACE, &deployment());
         let found = deployments.get(rights::NAME).await.unwrap();
         let container = &found.data["spec"]["template"]["spec"]["containers"][0];
@@ -74,25 +74,25 @@ impl Stage {
         Pod { run: Run::start(&arguments), health }
     }
 
-    async fn until_installed(&self, client: &Client) {
+    pub(crate) async fn until_installed(&self, client: &Client) {
         let is_there = seen(client.clone(), &deployment(), Some(rights::NAMESPACE), rights::NAME, |_| true);
         is_there.await.unwrap();
     }
 
-    fn audit(&self) -> AuditLog {
+    pub(crate) fn audit(&self) -> AuditLog {
         self.world.server.audit()
     }
 }
 
 /// A process that plays a pod; killed with signal 9 when dropped.
-struct Pod {
-    run: Run,
+pub(crate) struct Pod {
+    pub(crate) run: Run,
     health: SocketAddr,
 }
 
 impl Pod {
     /// Waits until its readiness probe succeeds.
-    async fn until_ready(&mut self) {
+    pub(crate) async fn until_ready(&mut self) {
         let began = Instant::now();
         while !self.answers("/readyz").await {
             assert!(self.run.is_running(), "the controller ended:\n{}", self.run.stderr());
@@ -122,7 +122,7 @@ fn deployment() -> kube::api::ApiResource {
 }
 
 /// What the kubelets and the Deployment's controller would say.
-async fn say_ready(client: &Client, pods: u32) {
+pub(crate) async fn say_ready(client: &Client, pods: u32) {
     let deployments = Api::<DynamicObject>::namespaced_with(client.clone(), rights::NAMESPACE, &deployment());
     let generation = deployments.get(rights::NAME).await.unwrap().metadata.generation;
     let status = json!({"status": {"observedGeneration": generation, "replicas": pods, "updatedReplicas": pods,

@@ -13,6 +13,7 @@ mod by_hand;
 mod distribution;
 mod egress;
 mod embedded;
+mod grant;
 mod idle;
 mod in_cluster;
 mod kill;

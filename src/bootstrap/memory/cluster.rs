@@ -285,8 +285,9 @@ impl Reader for FakeCluster {
             let selected = |object: &Object| parts.iter().all(|part| has(object, part));
             let permission = format!("list {}", query.gvk.group_kind());
             if inner.denied.contains(&permission) {
-                let resource = query.gvk.group_kind().to_string();
-                return Err(ReadError::Forbidden { verb: "list".into(), resource, message: "denied".into() });
+                let (group, resource) = (query.gvk.group.clone(), query.gvk.kind.clone());
+                let missing = Permission { group, resource, verb: "list".into(), ..Permission::default() };
+                return Err(ReadError::Forbidden { missing: Box::new(missing), message: "denied".into() });
             }
             let is_there = |key: &ObjectKey| query.namespace.is_none() || key.namespace == query.namespace;
             let of_kind = inner.objects.iter().filter(|(key, _)| key.gvk == query.gvk && is_there(key));

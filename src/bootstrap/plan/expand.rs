@@ -13,6 +13,9 @@ use crate::error::Error;
 /// Most objects that a plan may have.
 const MAX_PLACES: usize = 50_000;
 
+/// How far down a plan may go: definitions in a cluster may make each other's kinds.
+const MAX_LEVEL: usize = 256;
+
 /// One object that the loop will write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
@@ -46,6 +49,11 @@ impl Place {
 /// Everything below the instance of the last definition.
 pub(super) fn all(instance: &Object, built: &[Built]) -> Result<Vec<Place>, Error> {
     let root = built.last().expect("a distribution has at least its top-level definition");
+    below(instance, root, built)
+}
+
+/// Everything below an instance of one of the definitions.
+pub(crate) fn below(instance: &Object, root: &Built, built: &[Built]) -> Result<Vec<Place>, Error> {
     let graphs = built.iter().map(|built| (built.graph.instance.gvk.clone(), built)).collect();
     let mut walk = Walk { graphs, places: Vec::new() };
     let key = instance.key(&ClusterKey::host()).expect("the instance has a type");
@@ -108,6 +116,9 @@ impl Walk<'_> {
     fn place(&mut self, place: Place) -> Result<Reach, Error> {
         if self.places.len() == MAX_PLACES {
             return Err(Error::Unusable(format!("the distribution makes more than {MAX_PLACES} objects")));
+        }
+        if place.level > MAX_LEVEL {
+            return Err(Error::Unusable(format!("{} lies more than {MAX_LEVEL} levels below its instance", place.subject)));
         }
         let reach = Reach { level: place.level, waits_for: place.waits_for.clone() };
         let (object, key) = (place.object.clone(), place.subject.key.clone());

@@ -60,6 +60,44 @@ impl Grants {
         self.open.insert(sentence);
     }
 
+    /// Adds all of another one.
+    pub(super) fn join(&mut self, other: Self) {
+        for (at, verbs) in other.resources {
+            let known = self.resources.entry(at).or_default();
+            verbs.into_iter().for_each(|(name, verbs)| known.entry(name).or_default().extend(verbs));
+        }
+        other.paths.into_iter().for_each(|(path, verbs)| self.paths.entry(path).or_default().extend(verbs));
+        self.lifts.extend(other.lifts);
+        self.open.extend(other.open);
+    }
+
+    /// Takes out what others say already, and the lifts to roles that may be bound already.
+    pub(super) fn without(mut self, held: &Self) -> Self {
+        for ((scope, group, resource), names) in &mut self.resources {
+            let known = |scope: &Scope| held.resources.get(&(scope.clone(), group.clone(), resource.clone()));
+            let known: Vec<&Verbs> = [known(scope), known(&Scope::Cluster)].into_iter().flatten().collect();
+            for (name, verbs) in names {
+                let says = |known: &&&Verbs, verb: &String| {
+                    [name, &None].into_iter().any(|name| known.get(name).is_some_and(|verbs| verbs.contains(verb)))
+                };
+                verbs.retain(|verb| !known.iter().any(|known| says(&known, verb)));
+            }
+        }
+        for (path, verbs) in &mut self.paths {
+            verbs.retain(|verb| !held.paths.get(path).is_some_and(|known| known.contains(verb)));
+        }
+        self.paths.retain(|_, verbs| !verbs.is_empty());
+        let bound: BTreeSet<&String> = self
+            .resources
+            .values()
+            .flatten()
+            .filter(|(_, verbs)| verbs.contains("bind"))
+            .filter_map(|(name, _)| name.as_ref())
+            .collect();
+        self.lifts.retain(|lift| lift.role.split_once(' ').is_some_and(|(_, name)| bound.iter().any(|bound| *bound == name)));
+        self
+    }
+
     /// Lets grants in namespaces that do not qualify count everywhere.
     pub(super) fn spread(&mut self, stays: impl Fn(&str) -> bool) {
         for ((scope, group, resource), verbs) in std::mem::take(&mut self.resources) {
@@ -116,6 +154,8 @@ impl From<&Rights> for Grants {
         for (namespace, rules) in &rights.namespaces {
             rules.iter().for_each(|rule| grants.add_rule(&Scope::Namespace(namespace.clone()), rule));
         }
+        grants.lifts.extend(rights.lifts.iter().cloned());
+        grants.open.extend(rights.open.iter().cloned());
         grants
     }
 }

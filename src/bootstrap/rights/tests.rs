@@ -138,9 +138,9 @@ fn nothing_is_said_twice_and_what_counts_everywhere_not_again_inside() {
     assert_eq!(printed(&rights.cluster), ["list pods"]);
     assert_eq!(printed(&rights.namespaces["n"]), ["get pods (a, b)", "get secrets (a)", "get services"]);
     // Without the namespace the same counts everywhere.
-    let spread = within(rights.clone(), &BTreeSet::new());
+    let spread = within(&rights, &BTreeSet::new());
     assert!(spread.namespaces.is_empty() && printed(&spread.cluster).contains(&"get pods (a, b)".to_owned()));
-    assert_eq!(within(rights.clone(), &BTreeSet::from(["n".to_owned()])), rights);
+    assert_eq!(within(&rights, &BTreeSet::from(["n".to_owned()])), rights);
 }
 
 #[test]

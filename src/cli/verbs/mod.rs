@@ -8,6 +8,7 @@ mod controller;
 mod dash;
 mod demo;
 mod down;
+mod grant;
 mod install;
 mod name;
 mod pages;
@@ -42,6 +43,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Attach(args) => attach::run(global, &args, out).await,
         Verb::Replay(args) => replay::run(global, &args, out).await,
         Verb::Down(args) => down::run(global, &args, out).await,
+        Verb::Grant(args) => grant::run(global, &args, out).await,
         Verb::Controller(args) => controller::run(global, &args).await,
         Verb::Channel { verb } => channel::run(verb, out).await,
         Verb::Bundle { verb } => bundle::run(verb, out).await,

@@ -104,7 +104,13 @@ pub(crate) fn told(plan: &Planned) -> Vec<String> {
 
 /// What the controller may do where it runs in the cluster: the rules of its roles, what they lift it to, and what they leave out.
 fn rights(rights: &Rights) -> Vec<String> {
-    let mut lines = vec!["rights of the controller, where it runs in the cluster".to_owned()];
+    let title = "rights of the controller, where it runs in the cluster".to_owned();
+    std::iter::once(title).chain(rules(rights)).collect()
+}
+
+/// The rules, what they lift to, and what they leave out, a line each.
+pub(super) fn rules(rights: &Rights) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut rules = |place: &str, rules: &[PolicyRule]| lines.extend(rules.iter().map(|rule| format!("  {place}: {rule}")));
     rules("everywhere", &rights.cluster);
     for (namespace, own) in &rights.namespaces {

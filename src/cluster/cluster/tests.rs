@@ -90,7 +90,7 @@ async fn an_absent_object_is_none_and_a_refusal_an_error() {
     });
     assert_eq!(Reader::get(&*cluster, &key(("", "v1", "ConfigMap"), Some("ns"), "gone")).await, Ok(None));
     let refused = Reader::get(&*cluster, &key(("", "v1", "Secret"), Some("ns"), "s")).await.unwrap_err();
-    assert_eq!(refused.to_string(), "get secrets is not permitted: Forbidden s");
+    assert_eq!(refused.to_string(), "get secrets s in namespace ns is not permitted: Forbidden s");
     let away = Reader::get(&*cluster, &key(("", "v1", "ConfigMap"), Some("ns"), "x")).await;
     assert!(matches!(away, Err(ReadError::Unavailable(_))));
 }

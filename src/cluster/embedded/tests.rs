@@ -186,8 +186,8 @@ async fn who_may_impersonate_an_account_has_its_rights_and_no_others() {
         user().acting_as(&account).can_i(&permission).await
     };
     let refused = may("list").await.unwrap_err();
-    assert!(matches!(&refused, ReadError::Forbidden { verb, resource, message }
-        if (verb.as_str(), resource.as_str()) == ("impersonate", "serviceaccounts")
+    assert!(matches!(&refused, ReadError::Forbidden { missing, message }
+        if (missing.verb.as_str(), missing.resource.as_str()) == ("impersonate", "serviceaccounts")
             && message == "serviceaccounts \"app\" is forbidden: User \"loop\" cannot impersonate resource \"serviceaccounts\" in API group \"\" in the namespace \"default\""));
     grant("loop", "serviceaccounts", "impersonate", json!({"kind": "User", "name": "loop"})).await;
     grant("app", "configmaps", "list", json!({"kind": "Group", "name": "system:serviceaccounts:default"})).await;

@@ -126,7 +126,7 @@ async fn missing_permissions_are_known_before_and_named_after() {
     assert_eq!(admin.missing(&wanted).await.unwrap(), []);
     assert_eq!(limited.missing(&wanted).await.unwrap(), wanted);
     let error = limited.apply(&apply(map("forbidden", &json!({})))).await.unwrap_err();
-    assert_eq!(error.to_string(), "patch configmaps is not permitted in namespace default");
+    assert_eq!(error.to_string(), "patch configmaps forbidden in namespace default is not permitted");
     let query = Query {
         cluster: ClusterKey::host(),
         gvk: gvk("v1", "Secret"),
@@ -135,7 +135,7 @@ async fn missing_permissions_are_known_before_and_named_after() {
     };
     let error = limited.list(&query).await.unwrap_err();
     assert!(
-        matches!(error, ReadError::Forbidden { ref verb, ref resource, .. } if (verb.as_str(), resource.as_str()) == ("list", "secrets"))
+        matches!(error, ReadError::Forbidden { ref missing, .. } if (missing.verb.as_str(), missing.resource.as_str()) == ("list", "secrets"))
     );
 }
 

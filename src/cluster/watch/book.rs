@@ -100,7 +100,7 @@ impl Book {
         let Some(rows) = self.watches.get_mut(watch) else { return Vec::new() };
         let mut notices = Vec::new();
         match step {
-            Step::Opened => rows.state.recover(),
+            Step::Opened => rows.opened(watch, &mut notices),
             Step::Applied(object) => rows.put(watch, object, &mut notices),
             Step::Deleted(object) => rows.remove(watch, &place_of(&object), &mut notices),
             Step::Reset(objects) => rows.reset(watch, objects, &mut notices),
@@ -125,6 +125,15 @@ impl Book {
         rows.objects.clear();
         rows.state = WatchState::Away;
         rows.everyone().into_iter().map(|owner| (owner, Notice::Lost(watch.clone()))).collect()
+    }
+
+    /// A watch fails; whoever depends on it is told where that is for want of a right, once.
+    pub(super) fn fail(&mut self, watch: &WatchKey, state: WatchState) -> Vec<(Owner, Notice)> {
+        let Some(rows) = self.watches.get_mut(watch) else { return Vec::new() };
+        let is_news = state.is_refused() && !rows.state.is_refused();
+        rows.state = state;
+        let owners = if is_news { rows.everyone() } else { BTreeSet::new() };
+        owners.into_iter().map(|owner| (owner, Notice::Refused(watch.clone()))).collect()
     }
 
     pub(super) fn set_state(&mut self, watch: &WatchKey, state: WatchState) {
@@ -162,6 +171,15 @@ impl Book {
 }
 
 impl Rows {
+    /// It goes on where it was; whoever heard that it is not permitted has to hear that it is.
+    fn opened(&mut self, watch: &WatchKey, notices: &mut Vec<(Owner, Notice)>) {
+        let was_refused = self.state.is_refused();
+        self.state.recover();
+        if was_refused && self.state.is_live() {
+            notices.extend(self.everyone().into_iter().map(|owner| (owner, Notice::Synced(watch.clone()))));
+        }
+    }
+
     fn is_idle(&self) -> bool {
         self.places.is_empty() && self.queries.is_empty()
     }

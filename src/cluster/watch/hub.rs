@@ -203,11 +203,12 @@ impl Watches {
         let seed = self.settings.seed ^ seed_of(&format!("{}/{}", watch.cluster, watch.gvk));
         let next = self.settings.backoff.delay(attempt, seed);
         tracing::warn!(cluster = %watch.cluster, kind = %watch.gvk, %error, attempt, ?next, "a watch failed and will be tried again");
-        let mut inner = self.lock();
-        let synced = inner.book.state(watch).is_some_and(|state| state.is_current());
-        inner.book.set_state(watch, WatchState::Failing { error, attempt, next, synced });
-        drop(inner);
-        self.moved.step();
+        let notices = {
+            let mut inner = self.lock();
+            let synced = inner.book.state(watch).is_some_and(|state| state.is_current());
+            inner.book.fail(watch, WatchState::Failing { error, attempt, next, synced })
+        };
+        self.deliver(notices);
         next
     }
 }

@@ -92,6 +92,8 @@ pub enum Notice {
     Changed(Change),
     /// A watch that the owner declared holds everything there is now: what it does not have is absent.
     Synced(WatchKey),
+    /// A watch that the owner declared is not permitted; it is tried again, and [`Notice::Synced`] tells when it is.
+    Refused(WatchKey),
     /// The cluster was disengaged: nothing is known of its objects any more, which does not mean that they are gone.
     Lost(WatchKey),
 }
@@ -165,6 +167,10 @@ impl WatchState {
     /// Whether the index follows the server now: one that fails may have missed what happened meanwhile.
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Synced | Self::Parked)
+    }
+
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Failing { error: ReadError::Forbidden { .. }, .. })
     }
 
     fn recover(&mut self) {

@@ -6,9 +6,11 @@ use plinth_api::{
     GroupKind, GroupVersionKind, Object, ObjectKey,
     delivery::{ByReference, DeployerSpec},
 };
+use plinth_cluster::watch::WatchKey;
 use plinth_engine::{
     health::{Verdict, judge},
     naming::keys,
+    permission,
     ports::{Apply, Delete, Query, ReadError, WriteError},
 };
 use plinth_run::{Action, EventKind, Subject};
@@ -210,9 +212,17 @@ impl Delivery {
         order.sort_by_key(|(key, _)| deploy::rank(&key.gvk.kind));
         let mut applied = Vec::new();
         let mut troubles = Vec::new();
+        let mut missing = BTreeSet::new();
         for (key, object) in order {
             pass.watch.objects.insert(key.clone());
-            let live = self.get(key).await.ok().flatten();
+            missing.extend(self.world.index.refused(&WatchKey::of(key)).as_ref().and_then(permission::of_read));
+            let live = match self.get(key).await {
+                Err(error @ ReadError::Forbidden { .. }) => {
+                    missing.extend(permission::of_read(&error));
+                    continue;
+                }
+                other => other.ok().flatten(),
+            };
             if let Some(owner) = live.as_ref().and_then(|live| deploy::owner_of(live, pass.object)) {
                 troubles.push(format!("{key} belongs to {owner} and is left alone"));
                 continue;
@@ -226,15 +236,17 @@ impl Delivery {
                     pass.missing.insert(gvk.clone());
                     troubles.push(format!("{gvk} is not served"));
                 }
+                Err(error @ WriteError::Forbidden { .. }) => missing.extend(permission::of_write(&error, object)),
                 Err(error) => troubles.push(error.to_string()),
             }
         }
         memory.applied.retain(|key, _| wanted.objects.iter().any(|(wanted, _)| wanted == key));
         memory.told.retain(|key, _| wanted.objects.iter().any(|(wanted, _)| wanted == key));
-        if troubles.is_empty() {
-            return Ok(applied);
+        match (troubles.is_empty(), missing.is_empty()) {
+            (true, true) => Ok(applied),
+            (true, false) => Err(Failed::unpermitted(missing)),
+            (false, _) => Err(Failed { missing, ..Failed::retry(Reason::ApplyFailed, troubles.join("; ")) }),
         }
-        Err(Failed::retry(Reason::ApplyFailed, troubles.join("; ")))
     }
 
     async fn apply_one(

@@ -14,6 +14,7 @@ use plinth_cluster::watch::{Change, Look, Owner, WatchSet};
 use plinth_engine::{
     health::Health,
     naming::keys,
+    permission,
     ports::{Answer, Query, ReadError, WriteError},
 };
 use plinth_manager::{
@@ -351,12 +352,10 @@ impl Delivery {
             name: text("name"),
         };
         // Read, not watched: a watch would hold every Secret of the cluster in memory.
-        let found = self
-            .world
-            .reader
-            .get(&key)
-            .await
-            .map_err(|error| Failed::retry(Reason::GetConfigurationFailed, error.to_string()))?;
+        let found = self.world.reader.get(&key).await.map_err(|error| match permission::of_read(&error) {
+            Some(missing) => Failed::unpermitted(BTreeSet::from([missing])),
+            None => Failed::retry(Reason::GetConfigurationFailed, error.to_string()),
+        })?;
         let Some(object) = found else {
             return Err(Failed::retry(Reason::GetConfigurationFailed, format!("{key} does not exist")));
         };
@@ -423,6 +422,7 @@ impl Delivery {
             Ok(message) => (Health::Current, "Succeeded", message.clone()),
             Err(failed) => {
                 let health = match failed.cure {
+                    _ if !failed.missing.is_empty() => Health::Waiting,
                     Cure::Edit | Cure::Repair => Health::Failed,
                     Cure::Event => Health::Waiting,
                     Cure::Time | Cure::Away => Health::InProgress,

@@ -4,10 +4,13 @@
 //! | --- | --- | --- | --- |
 //! | done | True `Succeeded` | – | – |
 //! | to be tried again, or waiting for somebody | False, a reason | True `ProgressingWithRetry` | – |
+//! | the controller lacks rights, beside that | | | | `PermissionMissing` True
 //! | wrong until the object changes | False, a reason | – | True, the reason |
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
-use plinth_api::Object;
+use plinth_api::{Object, Permission, permission};
 use serde_json::{Map, Value};
 
 use crate::conditions::{self, Before, Said};
@@ -53,6 +56,8 @@ pub enum Reason {
     PayloadTooLarge,
     /// Several resources of a channel would be one Artifact.
     NameCollision,
+    /// The controller may not do what is asked for.
+    PermissionMissing,
 }
 
 impl Reason {
@@ -78,6 +83,7 @@ impl Reason {
             Self::ExtractFailed => "ExtractFailed",
             Self::PayloadTooLarge => "PayloadTooLarge",
             Self::NameCollision => "NameCollision",
+            Self::PermissionMissing => permission::MISSING,
         }
     }
 }
@@ -91,6 +97,8 @@ pub struct Failed {
     pub message: String,
     /// What helps.
     pub cure: Cure,
+    /// Rights that the controller lacks.
+    pub missing: BTreeSet<Permission>,
 }
 
 /// What helps against a failure.
@@ -109,29 +117,39 @@ pub enum Cure {
 }
 
 impl Failed {
+    fn new(reason: Reason, message: impl Into<String>, cure: Cure) -> Self {
+        Self { reason, message: message.into(), cure, missing: BTreeSet::new() }
+    }
+
+    /// Somebody has to grant these rights.
+    pub fn unpermitted(missing: BTreeSet<Permission>) -> Self {
+        let message = permission::message(&missing);
+        Self { missing, ..Self::new(Reason::PermissionMissing, message, Cure::Time) }
+    }
+
     /// Trying again may help.
     pub fn retry(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), cure: Cure::Time }
+        Self::new(reason, message, Cure::Time)
     }
 
     /// The registry cannot be reached.
     pub fn away(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), cure: Cure::Away }
+        Self::new(reason, message, Cure::Away)
     }
 
     /// Somebody else has to do something first.
     pub fn wait(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), cure: Cure::Event }
+        Self::new(reason, message, Cure::Event)
     }
 
     /// What the object leads to is wrong, and somebody has to repair it there.
     pub fn repair(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), cure: Cure::Repair }
+        Self::new(reason, message, Cure::Repair)
     }
 
     /// The object is wrong.
     pub fn wrong(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), cure: Cure::Edit }
+        Self::new(reason, message, Cure::Edit)
     }
 }
 
@@ -176,7 +194,9 @@ fn not_ready(failed: &Failed) -> Vec<Said> {
         Cure::Edit => Said::yes("Stalled", reason, message.clone()),
         Cure::Time | Cure::Away | Cure::Event | Cure::Repair => Said::yes("Reconciling", "ProgressingWithRetry", message.clone()),
     };
-    vec![Said::no("Ready", reason, message), more]
+    let lacks = || Said::yes(permission::MISSING, "Forbidden", shortened(&permission::message(&failed.missing)));
+    let lacks = (!failed.missing.is_empty()).then(lacks);
+    [Said::no("Ready", reason, message), more].into_iter().chain(lacks).collect()
 }
 
 /// A Deployer may have thousands of things to say.

@@ -532,3 +532,32 @@ async fn a_mirror_gives_the_images_and_manifests_name_them_there() {
     let is_leak = |event: &EventKind| matches!(event, EventKind::Warning { reason, message, .. } if reason == "Leak" && message.contains("quay.test/stray:1"));
     assert_eq!(stage.scene.events().iter().filter(|event| is_leak(event)).count(), 1);
 }
+
+/// What a Deployer applies is known only during the run, and so is what it takes.
+#[tokio::test]
+async fn a_deployer_names_the_rights_that_its_manifest_takes() {
+    let stage = Stage::set();
+    stage.component(stage.archive("one", "1.0.0", MANIFESTS)).await;
+    let resource = stage.put(Kind::Resource, "manifests", manifests_spec());
+    stage.pass(&resource).await;
+    let deployer = stage.put(Kind::Deployer, "d", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
+    for right in ["create configmaps two in namespace other", "list configmaps"] {
+        stage.scene.twin.lack(right, true);
+    }
+    assert!(matches!(stage.pass(&deployer).await, Outcome::RequeueAfter(after) if after >= Duration::from_secs(1)));
+    let (status, reason, message) = stage.ready(&deployer);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "PermissionMissing"));
+    let missing = plinth_api::permission::in_message(&message);
+    let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    assert_eq!(missing, ["create configmaps two in namespace other", "list configmaps"]);
+    let object = stage.scene.twin.object(&deployer).unwrap();
+    assert!(crate::conditions::holds(&object, "PermissionMissing"));
+    let is_waiting = |event: &EventKind| matches!(event, EventKind::HealthChanged { subject, health, .. } if subject.key == deployer && *health == plinth_run::Health::Waiting);
+    assert!(stage.scene.events().iter().any(is_waiting));
+    for right in ["create configmaps two in namespace other", "list configmaps"] {
+        stage.scene.twin.lack(right, false);
+    }
+    stage.pass(&deployer).await;
+    assert_eq!(stage.ready(&deployer).0, "True", "{:?}", stage.ready(&deployer));
+    assert!(!crate::conditions::holds(&stage.scene.twin.object(&deployer).unwrap(), "PermissionMissing"));
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, future::join_all, stream};
 use plinth_api::{Object, ObjectKey};
-use plinth_cluster::watch::WatchSet;
+use plinth_cluster::watch::{WatchKey, WatchSet};
 use plinth_engine::{
     graph::Graph,
     instance::{Action, Applied, Decision, Failure, Observation},
@@ -107,7 +107,14 @@ impl Round<'_> {
 
     async fn read_objects(&mut self, objects: Vec<&ObjectKey>) {
         let (world, memory) = (self.world, &mut *self.memory);
-        let known: Vec<_> = objects.into_iter().map(|key| (key, memory.newest(key, world.index.look(key)))).collect();
+        let mut known = Vec::new();
+        for key in objects {
+            match world.index.refused(&WatchKey::of(key)) {
+                // The watch tells when it is permitted: nothing is tried again for it.
+                Some(error) => drop(self.observation.failures.insert(key.clone(), Failure::Read(error))),
+                None => known.push((key, memory.newest(key, world.index.look(key)))),
+            }
+        }
         let answers = join_all(known.into_iter().map(|(key, known)| async move {
             let is_asked = known == Known::Ask;
             let answer = match known {
@@ -126,7 +133,14 @@ impl Round<'_> {
 
     async fn read_lists(&mut self, lists: Vec<&Query>) {
         let world = self.world;
-        let answers = join_all(lists.into_iter().map(|query| async move {
+        let mut known = Vec::new();
+        for query in lists {
+            match world.index.refused(&WatchKey::of_query(query)) {
+                Some(error) => drop(self.observation.list_failures.insert(query.clone(), error)),
+                None => known.push(query),
+            }
+        }
+        let answers = join_all(known.into_iter().map(|query| async move {
             let answer = match world.index.list(query) {
                 Some(list) => Ok(list.iter().map(|object| object.as_ref().clone()).collect()),
                 None => world.reader.list(query).await,

@@ -160,7 +160,8 @@ impl Memory {
     /// A list that could not be read.
     pub(super) fn list_failed(&mut self, query: &Query, error: ReadError, now: Timestamp) -> Duration {
         let attempts = self.list_failures.get(query).map_or(0, |held| held.attempts) + 1;
-        let delay = Backoff::REQUESTS.delay(attempts, seed_of(&query.selector));
+        let backoff = if matches!(error, ReadError::Forbidden { .. }) { UNPERMITTED } else { Backoff::REQUESTS };
+        let delay = backoff.delay(attempts, seed_of(&query.selector));
         self.list_failures.insert(query.clone(), Held { what: error, attempts, until: later(now, delay), is_over: false });
         delay
     }
@@ -234,12 +235,16 @@ const GRANTED: Duration = Duration::from_mins(10);
 /// For what somebody has to mend.
 const REFUSED: Backoff = Backoff { first: Duration::from_secs(2), max: Duration::from_mins(5), jitter: 0.25 };
 
+/// For what somebody has to permit. RBAC tells nobody that a right is there, so that it is tried: often enough to go on soon after, and
+/// too rarely to be felt.
+pub(crate) const UNPERMITTED: Backoff = Backoff { first: Duration::from_secs(2), max: Duration::from_secs(20), jitter: 0.25 };
+
 fn backoff(failure: &Failure) -> Backoff {
     match failure {
         _ if not_served(failure).is_some() => SOON,
         Failure::Write { error: WriteError::Conflict { .. }, .. } => SOON,
-        Failure::Write { error: WriteError::Invalid { .. } | WriteError::Forbidden { .. }, .. }
-        | Failure::Read(ReadError::Forbidden { .. }) => REFUSED,
+        Failure::Write { error: WriteError::Invalid { .. }, .. } => REFUSED,
+        Failure::Write { error: WriteError::Forbidden { .. }, .. } | Failure::Read(ReadError::Forbidden { .. }) => UNPERMITTED,
         _ => Backoff::REQUESTS,
     }
 }

@@ -36,7 +36,7 @@ use crate::{
     world::World,
 };
 
-pub(crate) use self::memory::version;
+pub(crate) use self::memory::{UNPERMITTED, version};
 
 /// Role of the owners that instances are.
 pub const ROLE: &str = "instance";

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plinth_api::{GroupKind, Object, ObjectKey};
+use plinth_api::{GroupKind, Object, ObjectKey, permission};
 use plinth_engine::{
     health::{self, Health},
     instance::{Decision, Failure, InstanceState, NodeState, NodeVerdict, Observation, WaitsFor, unready},
@@ -116,10 +116,12 @@ impl Teller<'_> {
 
     fn instance(&self, causes: &[Cause]) -> EventKind {
         let is_deferred = self.decision.nodes.iter().any(|verdict| verdict.state == NodeState::Deferred);
+        let lacks_rights = self.decision.nodes.iter().any(|verdict| verdict.missing().is_some());
         let (health, reason) = match self.decision.state {
             InstanceState::Deleting => (Health::Terminating, "Deleting"),
             InstanceState::Error => (Health::Failed, "Error"),
             _ if self.decision.ready => (Health::Current, "Ready"),
+            _ if lacks_rights => (Health::Waiting, permission::MISSING),
             _ if is_deferred => (Health::Waiting, "Deferred"),
             _ => (Health::InProgress, "InProgress"),
         };
@@ -135,8 +137,8 @@ impl Teller<'_> {
     /// The causes of the node that asks most for attention.
     fn root_causes(&self) -> Vec<Cause> {
         // Of equals the first in topological order: the others may well wait for it.
-        let worst = self.decision.nodes.iter().rev().max_by_key(|verdict| urgency(verdict.state));
-        match worst.filter(|verdict| urgency(verdict.state) > 0) {
+        let worst = self.decision.nodes.iter().rev().max_by_key(|verdict| urgency(verdict));
+        match worst.filter(|verdict| urgency(verdict) > 0) {
             Some(verdict) => self.chain(verdict),
             // Everything is as wanted, but a child that is an instance is not Ready yet (contracts 13).
             None => self.unready_child(),
@@ -221,9 +223,11 @@ impl Teller<'_> {
     }
 }
 
-fn urgency(state: NodeState) -> u8 {
-    match state {
+fn urgency(verdict: &NodeVerdict) -> u8 {
+    match verdict.state {
         NodeState::Failed => 5,
+        // Nothing but a person helps against that.
+        _ if verdict.missing().is_some() => 4,
         NodeState::Terminating => 4,
         NodeState::Unready => 3,
         NodeState::Acting => 2,
@@ -243,6 +247,10 @@ fn root_cause(waits_for: &WaitsFor) -> Option<Cause> {
             reason: "NotFound".into(),
             message: format!("{key} does not exist"),
         }),
+        WaitsFor::Permission(missing) => {
+            let message = permission::message(missing);
+            Some(Cause { subject: None, reason: permission::MISSING.into(), message })
+        }
         WaitsFor::Node(_) | WaitsFor::Field { .. } | WaitsFor::Deletion(_) | WaitsFor::Condition(_) => None,
     }
 }
@@ -253,6 +261,7 @@ fn judged(verdict: &NodeVerdict, object: Option<&Object>) -> (Health, String, St
         NodeState::Ready => (Health::Current, "Ready"),
         NodeState::Skipped => (Health::Current, "NotIncluded"),
         NodeState::Acting => (Health::InProgress, "Applying"),
+        NodeState::Pending if verdict.missing().is_some() => (Health::Waiting, permission::MISSING),
         NodeState::Pending => (Health::Waiting, "Pending"),
         NodeState::Deferred => (Health::Waiting, "Deferred"),
         NodeState::Terminating => (Health::Terminating, "Terminating"),

@@ -6,12 +6,13 @@ use std::{
     time::Duration,
 };
 
-use plinth_api::{GroupKind, GroupVersionKind, Object, ObjectKey};
-use plinth_cluster::watch::{Look, Owner, WatchSet};
+use plinth_api::{GroupKind, GroupVersionKind, Object, ObjectKey, Permission};
+use plinth_cluster::watch::{Look, Owner, WatchKey, WatchSet};
 use plinth_engine::{
     graph::{self, Compiled, Definition, Graph, Options},
     health::{Health, Verdict, judge},
     naming::keys,
+    permission,
     ports::{Answer, Apply, Query, ReadError, WriteError},
     schema::{Lookup, SchemaSource},
 };
@@ -30,7 +31,12 @@ use super::{
     revision,
     status::{self, History, Situation},
 };
-use crate::{conditions, figures, graphs::Graphs, instance::version, world::World};
+use crate::{
+    conditions, figures,
+    graphs::Graphs,
+    instance::{UNPERMITTED, version},
+    world::World,
+};
 
 /// Role of the owners that definitions are.
 pub const ROLE: &str = "definition";
@@ -76,6 +82,8 @@ struct Known {
     recent: Option<Object>,
     /// The same for its CRD.
     recent_crd: Option<Object>,
+    /// It waits for a right.
+    lacks_rights: bool,
     /// What was compiled last, and of what: most passes find the same again.
     compiled: Option<(Input, Compiled)>,
 }
@@ -166,21 +174,40 @@ impl Definitions {
             let situation = Situation::Refused { diagnostics: compiled.diagnostics(), last_good: last_good.as_deref() };
             return self.settle(key, object, &situation).await;
         };
-        match self.ensure_crd(key, object, graph).await? {
-            Err(message) => {
+        let serving = match self.ensure_crd(key, object, graph).await {
+            Ok(Ok(serving)) => serving,
+            Ok(Err(message)) => {
                 let last_good = self.last_good(key, object).await?;
                 let situation = Situation::Blocked { compiled: &compiled, message: &message, last_good: last_good.as_deref() };
+                return self.settle(key, object, &situation).await;
+            }
+            Err(trouble) => {
+                let missing = trouble.lacks().ok_or(trouble)?;
+                self.tell_missing(key, &compiled);
+                let situation = Situation::Unpermitted { compiled: &compiled, missing: &BTreeSet::from([missing]) };
+                return self.settle(key, object, &situation).await;
+            }
+        };
+        if serving == Serving::Established {
+            self.publish(key, graph);
+            self.issue(key, object, &compiled).await?;
+        }
+        self.tell_missing(key, &compiled);
+        // Without a watch nobody learns of an instance.
+        let watch = WatchKey { cluster: key.cluster.clone(), gvk: graph.instance.gvk.clone() };
+        let refused = self.world.index.refused(&watch).filter(|_| serving == Serving::Established);
+        match refused.as_ref().and_then(permission::of_read) {
+            Some(missing) => {
+                let situation = Situation::Unpermitted { compiled: &compiled, missing: &BTreeSet::from([missing]) };
                 self.settle(key, object, &situation).await
             }
-            Ok(serving) => {
-                if serving == Serving::Established {
-                    self.publish(key, graph);
-                    self.issue(key, object, &compiled).await?;
-                }
-                self.tell_missing(key, &compiled);
-                self.settle(key, object, &Situation::Compiled { compiled: &compiled, serving: &serving }).await
-            }
+            None => self.settle(key, object, &Situation::Compiled { compiled: &compiled, serving: &serving }).await,
         }
+    }
+
+    /// Whether a definition waits for a right.
+    pub fn lacks_rights(&self, key: &ObjectKey) -> bool {
+        self.lock().get(key).is_some_and(|known| known.lacks_rights)
     }
 
     /// Publishes the graph that instances are removed by, and writes nothing.
@@ -383,7 +410,13 @@ impl Definitions {
         let (health, reason, message) = health_of(&status);
         self.write_status(key, object, status).await?;
         self.tell(key, health, &reason, message);
-        Ok(if no_history.is_some() { Outcome::RequeueAfter(REFUSED) } else { Outcome::Done })
+        let lacks_rights = matches!(situation, Situation::Unpermitted { .. });
+        self.lock().entry(key.clone()).or_default().lacks_rights = lacks_rights;
+        Ok(match (lacks_rights, no_history) {
+            (true, _) => Outcome::RequeueAfter(UNPERMITTED.max),
+            (false, Some(_)) => Outcome::RequeueAfter(REFUSED),
+            (false, None) => Outcome::Done,
+        })
     }
 
     async fn write_status(&self, key: &ObjectKey, object: &Object, status: Value) -> Result<(), Trouble> {
@@ -482,6 +515,11 @@ impl Reconciler<ObjectKey> for Definitions {
         Box::pin(async move {
             let ended = self.pass(key).await;
             if let Err(trouble) = &ended {
+                if let Some(missing) = trouble.lacks() {
+                    let message = plinth_api::permission::message(&BTreeSet::from([missing]));
+                    self.tell(key, Health::Waiting, plinth_api::permission::MISSING, message);
+                    return Ok(Outcome::RequeueAfter(UNPERMITTED.max));
+                }
                 self.tell(key, Health::InProgress, "Retrying", trouble.to_string());
             }
             Ok(ended?)
@@ -496,6 +534,17 @@ pub(super) enum Trouble {
     Read(#[from] ReadError),
     #[error("writing: {0}")]
     Write(#[from] WriteError),
+}
+
+impl Trouble {
+    /// The right that is missing, where that is the trouble.
+    fn lacks(&self) -> Option<Permission> {
+        match self {
+            Self::Read(error) => permission::of_read(error),
+            Self::Write(WriteError::Forbidden { missing, .. }) => Some(missing.as_ref().clone()),
+            Self::Write(_) => None,
+        }
+    }
 }
 
 pub(super) fn crd_key(definition: &ObjectKey, name: &str) -> ObjectKey {
@@ -526,7 +575,7 @@ fn health_of(status: &Value) -> (Health, String, String) {
     let health = match (text("status").as_str(), text("reason").as_str()) {
         ("True", _) => Health::Current,
         ("False", _) => Health::Failed,
-        (_, "Deferred") => Health::Waiting,
+        (_, "Deferred" | plinth_api::permission::MISSING) => Health::Waiting,
         _ => Health::InProgress,
     };
     (health, text("reason"), text("message"))

@@ -7,14 +7,15 @@
 //! | the definition is refused | Inactive | False `InvalidResourceGraph` | as it was | as it was |
 //! | the CRD may not be written | Inactive | True `Valid` | False `Failed` | as it was |
 //! | the CRD is not served yet | Inactive | as compiled | Unknown `Pending` | Unknown `Pending` |
+//! | the controller lacks a right for CRD or instances | Inactive | as compiled | Unknown `PermissionMissing` | Unknown `PermissionMissing` |
 //! | a revision is in use (beside the others) | | | GraphRevisionsResolved True `Resolved` |
 //! | revisions may not be kept (Ready does not count it) | | | GraphRevisionsResolved Unknown `NotPermitted` |
 //! | it is being deleted and instances live | as it was | as it was | as it was | Unknown `WaitingForInstances` |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use plinth_api::{Object, ObjectKey};
+use plinth_api::{Object, ObjectKey, Permission, permission};
 use plinth_engine::{
     Diagnostic,
     graph::{Compiled, Graph, Missing},
@@ -48,6 +49,13 @@ pub enum Situation<'a> {
         /// The last good graph, still in use.
         last_good: Option<&'a Graph>,
     },
+    /// It compiles, and the controller may not write its CRD, or not watch its instances.
+    Unpermitted {
+        /// What was compiled.
+        compiled: &'a Compiled,
+        /// The rights that are missing.
+        missing: &'a BTreeSet<Permission>,
+    },
     /// It compiles, and its CRD is written.
     Compiled {
         /// What was compiled.
@@ -78,11 +86,12 @@ pub fn of(rgd: &Object, situation: &Situation<'_>, history: History<'_>, now: Ti
             said.insert(1, Said::no("KindReady", "Failed", shortened((*message).to_owned())));
             said
         }
+        Situation::Unpermitted { compiled, missing } => unpermitted(compiled, missing),
         Situation::Compiled { compiled, serving } => serving_conditions(compiled, serving),
     };
     let graph = match situation {
         Situation::Compiled { compiled, .. } => compiled.graph().map(AsRef::as_ref),
-        Situation::Refused { .. } | Situation::Blocked { .. } => None,
+        Situation::Refused { .. } | Situation::Blocked { .. } | Situation::Unpermitted { .. } => None,
     };
     if let History::Kept(Some(number)) = history {
         said.insert(0, Said::yes("GraphRevisionsResolved", "Resolved", format!("revision {number} compiled and active")));
@@ -136,6 +145,14 @@ fn serving_conditions(compiled: &Compiled, serving: &Serving) -> Vec<Said> {
         _ => Said::unknown("ControllerReady", "Pending", "waits for the kind to be served"),
     };
     vec![accepted(compiled), kind, running]
+}
+
+/// Waiting is not failing: the kind, and who looks after it, are not known to be bad.
+fn unpermitted(compiled: &Compiled, missing: &BTreeSet<Permission>) -> Vec<Said> {
+    let message = shortened(permission::message(missing));
+    let waits = |kind| Said::unknown(kind, permission::MISSING, message.clone());
+    let condition = Said::yes(permission::MISSING, "Forbidden", message.clone());
+    vec![accepted(compiled), waits("KindReady"), waits("ControllerReady"), condition]
 }
 
 fn kind_of(graph: &Graph) -> Said {

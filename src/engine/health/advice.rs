@@ -231,6 +231,15 @@ pub const CATALOGUE: &[Advice] = &[
         "A resource names another target than consumer, provider or host.",
         "correct target in spec.resources",
     ),
+    row(
+        "W023",
+        "the controller may not do what a graph asks for",
+        &["PermissionMissing"],
+        ALL,
+        "Its role in the cluster has what was known when the platform was planned. The condition names each right that is missing; \
+         nothing has failed, and it goes on by itself within half a minute after the right is there.",
+        "plinth grant shows the missing rules, and plinth grant --apply adds them",
+    ),
 ];
 
 /// The row about a verdict on an object of this type; `None` where there is nothing to add.

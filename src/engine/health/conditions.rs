@@ -1,6 +1,6 @@
 //! Judging by conditions, as kstatus does: abnormal ones first, then the one that sums up.
 
-use plinth_api::Object;
+use plinth_api::{Object, permission};
 use serde_json::Value;
 
 use super::verdict::{Health, Verdict};
@@ -24,9 +24,13 @@ pub(super) fn find<'a>(object: &'a Object, kind: &str) -> Option<Seen<'a>> {
 
 /// Judges by the conditions that controllers agree on; `None` where there is none of them.
 pub(super) fn judge(object: &Object) -> Option<Verdict> {
-    for (kind, health) in [("Stalled", Health::Failed), ("Reconciling", Health::InProgress)] {
+    // Somebody has to grant them; whoever waits for that is not failing.
+    for (kind, health) in
+        [(permission::MISSING, Health::Waiting), ("Stalled", Health::Failed), ("Reconciling", Health::InProgress)]
+    {
         if let Some(seen) = find(object, kind).filter(|seen| seen.status == "True") {
-            return Some(seen.verdict(health, kind));
+            let reason = if kind == permission::MISSING { kind } else { seen.reason };
+            return Some(Seen { reason, ..seen }.verdict(health, kind));
         }
     }
     let summary = ["Ready", "Available", "Healthy"];

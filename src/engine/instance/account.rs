@@ -1,6 +1,6 @@
 //! The service account of an instance: what it may read, and what is said where it may not do something.
 
-use plinth_api::ObjectKey;
+use plinth_api::{ObjectKey, Permission};
 
 use super::{
     decision::{Action, NodeState},
@@ -59,9 +59,10 @@ pub(super) fn account(graph: &Graph, seen: &Observation) -> Option<ServiceAccoun
 
 /// Why a child was not written or deleted: of a missing right whose it is, and the rule that gives it.
 pub(super) fn refusal(graph: &Graph, seen: &Observation, error: &WriteError) -> String {
-    let (WriteError::Forbidden { verb, resource, namespace, message }, Some(account)) = (error, account(graph, seen)) else {
+    let (WriteError::Forbidden { missing, message }, Some(account)) = (error, account(graph, seen)) else {
         return error.to_string();
     };
+    let Permission { group, resource, verb, namespace, .. } = missing.as_ref();
     if verb == "impersonate" {
         let ServiceAccount { namespace, name } = &account;
         return format!(
@@ -73,11 +74,11 @@ pub(super) fn refusal(graph: &Graph, seen: &Observation, error: &WriteError) -> 
     if !message.contains(" cannot ") {
         return format!("{account}: {error}: {message}");
     }
-    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
     let place = place(namespace.as_deref());
+    let kind = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
     format!(
-        "{account} may not {verb} {resource}{place}: it needs the rule {}",
-        rule(group, plural, None, KEEP, namespace.as_deref())
+        "{account} may not {verb} {kind}{place}: it needs the rule {}",
+        rule(group, resource, None, KEEP, namespace.as_deref())
     )
 }
 

@@ -41,7 +41,6 @@ pub fn decide(graph: &Graph, seen: &Observation) -> Decision {
         actions = prune(graph, seen, &key, &mut pass);
     }
     let problems = status::problems(graph, &pass);
-    let refused = refused.map(status::words);
     let judgement = Judgement::of(&pass.verdicts, refused, &problems);
     let written = status::status(graph, seen, Some(&pass.values), &judgement);
     if actions.is_empty() && !status::same(seen.instance.status(), &written) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plinth_api::{GroupVersionKind, ObjectKey};
+use plinth_api::{GroupVersionKind, ObjectKey, Permission};
 use serde_json::Value;
 
 use crate::{
@@ -135,7 +135,7 @@ pub enum NodeState {
     Acting,
     /// There, but not ready.
     Unready,
-    /// Cannot be resolved yet: a field, a node or an external object is not there.
+    /// Cannot be resolved yet: a field, a node, an external object or a right is not there.
     Pending,
     /// Its kind is not served yet.
     Deferred,
@@ -165,4 +165,16 @@ pub enum WaitsFor {
     Condition(String),
     /// An object to be gone.
     Deletion(ObjectKey),
+    /// Rights that the controller lacks.
+    Permission(BTreeSet<Permission>),
+}
+
+impl NodeVerdict {
+    /// The rights that it waits for.
+    pub fn missing(&self) -> Option<&BTreeSet<Permission>> {
+        match &self.waits_for {
+            Some(WaitsFor::Permission(missing)) => Some(missing),
+            _ => None,
+        }
+    }
 }

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     graph::{Node, NodeKind},
     naming::keys,
+    permission,
     ports::{Apply, WriteError},
 };
 
@@ -101,7 +102,7 @@ impl<'a> Pass<'a> {
         if let Some(Failure::Write { input: failed, error }) = self.seen.failures.get(&wanted.key)
             && failed.as_ref().is_none_or(|failed| *failed == input)
         {
-            return Err(self.unwritable(error));
+            return Err(self.unwritable(error, &wanted.object));
         }
         let Some(live) = live else { return Err(self.apply(node, wanted, input)) };
         if live.is_terminating() {
@@ -145,12 +146,14 @@ impl<'a> Pass<'a> {
         Outcome::new(NodeState::Acting)
     }
 
-    fn unwritable(&mut self, error: &WriteError) -> Outcome {
+    fn unwritable(&mut self, error: &WriteError, object: &Object) -> Outcome {
         match error {
             WriteError::NotServed(gvk) => {
                 self.watch.kinds.insert(gvk.clone());
                 Outcome::waits(NodeState::Pending, WaitsFor::Kind(gvk.clone()), error.to_string())
             }
+            // What an account may not do, no right of the controller mends.
+            WriteError::Forbidden { .. } if self.graph.account.is_none() => Outcome::lacks(permission::of_write(error, object)),
             _ => Outcome::failed(refusal(self.graph, self.seen, error)),
         }
     }

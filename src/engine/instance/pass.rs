@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plinth_api::{ClusterKey, Object, ObjectKey};
+use plinth_api::{ClusterKey, Object, ObjectKey, Permission};
 
 use super::{
     decision::{Action, NodeState, NodeVerdict, WaitsFor, Watch},
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     graph::{Graph, Node},
+    permission,
     ports::ReadError,
 };
 
@@ -31,6 +32,12 @@ impl Outcome {
 
     pub(super) fn waits(state: NodeState, waits_for: WaitsFor, message: impl Into<String>) -> Self {
         Self { state, waits_for: Some(waits_for), message: message.into() }
+    }
+
+    /// Waits for rights.
+    pub(super) fn lacks(missing: BTreeSet<Permission>) -> Self {
+        let message = plinth_api::permission::message(&missing);
+        Self::waits(NodeState::Pending, WaitsFor::Permission(missing), message)
     }
 
     pub(super) fn failed(message: impl Into<String>) -> Self {
@@ -190,7 +197,8 @@ impl<'a> Pass<'a> {
                 self.watch.kinds.insert(gvk.clone());
                 Outcome::waits(NodeState::Pending, WaitsFor::Kind(gvk.clone()), error.to_string())
             }
-            ReadError::Forbidden { .. } | ReadError::Unavailable(_) => Outcome::failed(error.to_string()),
+            ReadError::Forbidden { .. } => Outcome::lacks(permission::of_read(error).into_iter().collect()),
+            ReadError::Unavailable(_) => Outcome::failed(error.to_string()),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The instance's status: projected fields, `state`, conditions (kro.md section 15).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use plinth_api::Object;
+use plinth_api::{Object, Permission, permission};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     pass::Pass,
     values::{Trouble, Values},
 };
-use crate::{Diagnostic, cel::Evaluated, graph::Graph, template::path_text};
+use crate::{Diagnostic, cel::Evaluated, graph::Graph, ports::WriteError, template::path_text};
 
 /// What a condition is to say.
 struct Say {
@@ -30,16 +30,21 @@ pub(super) struct Judgement {
 
 impl Judgement {
     /// Judges by the nodes. `refused`: why the instance itself cannot be written.
-    pub(super) fn of(nodes: &[NodeVerdict], refused: Option<String>, problems: &[Diagnostic]) -> Self {
+    pub(super) fn of(nodes: &[NodeVerdict], refused: Option<&Failure>, problems: &[Diagnostic]) -> Self {
         let managed = refused.is_none();
-        let failed = nodes.iter().any(|node| node.state == NodeState::Failed) || !managed;
+        let missing = missing(nodes, refused);
+        let is_allowed = |failure: &Failure| !matches!(failure, Failure::Write { error: WriteError::Forbidden { .. }, .. });
+        let failed = nodes.iter().any(|node| node.state == NodeState::Failed) || refused.is_some_and(is_allowed);
         let ready = managed && nodes.iter().all(|node| matches!(node.state, NodeState::Ready | NodeState::Skipped));
         let state = match (ready, failed) {
             (true, _) => InstanceState::Active,
             (false, true) => InstanceState::Error,
             (false, false) => InstanceState::InProgress,
         };
-        let mut says = vec![managed_says(refused), resolved()];
+        let mut says = vec![managed_says(refused.map(words)), resolved()];
+        if !missing.is_empty() {
+            says.push(say(permission::MISSING, "True", "Forbidden", &permission::message(&missing)));
+        }
         says.push(if ready {
             say("ResourcesReady", "True", "AllResourcesReady", "all resources are created and ready")
         } else {
@@ -63,6 +68,15 @@ impl Judgement {
         let reason = "UnderDeletion";
         Self { state: InstanceState::Deleting, says: vec![Say { kind: "ResourcesReady", status: "Unknown", reason, message }] }
     }
+}
+
+/// The rights that the nodes wait for, and those that writing the instance itself takes.
+pub(super) fn missing(nodes: &[NodeVerdict], refused: Option<&Failure>) -> BTreeSet<Permission> {
+    let own = match refused {
+        Some(Failure::Write { error: WriteError::Forbidden { missing, .. }, .. }) => Some(missing.as_ref()),
+        _ => None,
+    };
+    nodes.iter().filter_map(NodeVerdict::missing).flatten().chain(own).cloned().collect()
 }
 
 fn say(kind: &'static str, status: &'static str, reason: &'static str, message: &str) -> Say {

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use plinth_api::{ClusterKey, Object, ObjectKey};
+use plinth_api::{ClusterKey, Object, ObjectKey, Permission};
 use serde_json::{Value, json};
 
 use crate::{
@@ -230,5 +230,6 @@ fn forbidden(key: &ObjectKey, verb: &str) -> WriteError {
     let (resource, namespace) = (format!("{}s", key.gvk.kind.to_lowercase()), key.namespace.clone());
     let message =
         format!("{resource} {:?} is forbidden: User \"u\" cannot {verb} resource {resource:?} in API group \"\"", key.name);
-    WriteError::Forbidden { verb: verb.to_owned(), resource, namespace, message }
+    let missing = Permission { resource, verb: verb.to_owned(), namespace, ..Permission::default() };
+    WriteError::Forbidden { missing: Box::new(missing), message }
 }

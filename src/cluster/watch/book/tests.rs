@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use plinth_api::{ClusterKey, GroupVersionKind};
+use plinth_engine::ports::ReadError;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -38,6 +41,7 @@ fn told(notices: &[(Owner, Notice)]) -> Vec<String> {
     let text = |notice: &Notice| match notice {
         Notice::Synced(_) => "!".to_owned(),
         Notice::Lost(_) => "?".to_owned(),
+        Notice::Refused(_) => "#".to_owned(),
         Notice::Changed(Change { key, before, after }) => {
             let sign = match (before, after) {
                 (None, _) => '+',
@@ -87,6 +91,21 @@ fn a_list_after_a_gap_tells_the_difference_alone() {
     };
     book.take(&watch(), all(&[("a", 1), ("b", 1), ("c", 1)]));
     assert_eq!(told(&book.take(&watch(), all(&[("b", 1), ("c", 2), ("d", 3)]))), ["o -a", "o ~c", "o +d", "o !"]);
+}
+
+#[test]
+fn what_is_not_permitted_is_told_once_and_so_is_its_end() {
+    let failing = |error: ReadError, synced| WatchState::Failing { error, attempt: 1, next: Duration::ZERO, synced };
+    let refused = |synced| failing(ReadError::Forbidden { missing: Box::default(), message: "no".into() }, synced);
+    let mut book = Book::default();
+    book.declare(&owner("o"), objects(&["x"]));
+    assert_eq!(told(&book.fail(&watch(), failing(ReadError::Unavailable("down".into()), false))), [""; 0]);
+    assert_eq!(told(&book.fail(&watch(), refused(false))), ["o #"]);
+    assert_eq!(told(&book.fail(&watch(), refused(false))), [""; 0]);
+    assert_eq!(told(&book.take(&watch(), Step::Reset(Vec::new()))), ["o !"]);
+    assert_eq!(told(&book.fail(&watch(), refused(true))), ["o #"]);
+    assert_eq!(told(&book.take(&watch(), Step::Opened)), ["o !"], "it goes on without a list");
+    assert_eq!(told(&book.take(&watch(), Step::Opened)), [""; 0]);
 }
 
 #[test]

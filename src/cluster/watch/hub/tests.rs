@@ -84,6 +84,7 @@ impl World {
         match notice {
             Notice::Synced(_) => "synced".into(),
             Notice::Lost(_) => "lost".into(),
+            Notice::Refused(_) => "refused".into(),
             Notice::Changed(Change { key, before: None, .. }) => format!("+{}", key.name),
             Notice::Changed(Change { key, after: None, .. }) => format!("-{}", key.name),
             Notice::Changed(Change { key, .. }) => format!("~{}", key.name),
