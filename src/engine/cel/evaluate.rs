@@ -142,8 +142,15 @@ pub(super) fn message(error: &ExecutionError) -> String {
         ExecutionError::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(_, CelValue::UInt(_), _) => "unsigned integer overflow".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::FunctionError { function, message } if function == "lists.range" => format!("{function}: {message}"),
+        ExecutionError::FunctionError { function, message } if message.starts_with("string parse error: ") => {
+            format!("type conversion error from 'string' to '{function}'")
+        }
+        ExecutionError::FunctionError { message, .. } if message.starts_with("Parsing Error: ") => {
+            "type conversion error from 'string' to 'google.protobuf.Duration'".to_owned()
+        }
         ExecutionError::FunctionError { message, .. } => message.replacen("Type conversion", "type conversion", 1),
         ExecutionError::DuplicateKey(_) => "repeated key in a map".to_owned(),
         ExecutionError::InternalError(message) => message.clone(),

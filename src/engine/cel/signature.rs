@@ -12,6 +12,13 @@ pub(super) struct Signature {
 }
 
 impl Signature {
+    /// Whether it orders numbers of two types, such as `_<_(int, double)`: of two concrete ones only comparisons take two types.
+    pub(super) fn orders_mixed_numbers(&self) -> bool {
+        let number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double);
+        let is_mixed = |pair: &[Type]| pair.iter().all(number) && pair[0] != pair[1];
+        self.result == Type::Bool && self.parameters.len() == 2 && is_mixed(&self.parameters)
+    }
+
     /// Reads a signature of the function called `name`. The tables are ours, so a mistake in one is a mistake in this program.
     pub(super) fn parse(name: &str, text: &str) -> Self {
         let (head, result) = text.rsplit_once(" -> ").expect("a signature has a result");

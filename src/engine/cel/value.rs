@@ -26,15 +26,24 @@ use crate::schema::Schema;
 /// A value of the interpreter that owns all it holds.
 pub(super) type Boxed = Box<dyn Val>;
 
-/// Base64 as kro reads it: padding may be missing.
-const BASE64: GeneralPurpose =
-    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
+/// Base64 as kro writes it.
+const BASE64: GeneralPurpose = GeneralPurpose::new(&STANDARD, lenient(DecodePaddingMode::RequireCanonical));
+/// Base64 without padding.
+const UNPADDED: GeneralPurpose = GeneralPurpose::new(&STANDARD, lenient(DecodePaddingMode::RequireNone));
 
-/// Bytes of a base64 text, or the offset of what is none.
+/// Go does not look at bits that are too many.
+const fn lenient(padding: DecodePaddingMode) -> GeneralPurposeConfig {
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(padding)
+}
+
+/// Bytes of a base64 text, or the offset of what is none. As kro reads it: padding may be missing, but not in part, and line ends say
+/// nothing.
 pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
-    BASE64.decode(text).map_err(|error| match error {
+    let lines = text.contains(['\r', '\n']).then(|| text.replace(['\r', '\n'], ""));
+    let text = lines.as_deref().unwrap_or(text);
+    BASE64.decode(text).or_else(|_| UNPADDED.decode(text)).map_err(|error| match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
+        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
     })
 }
 

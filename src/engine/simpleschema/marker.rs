@@ -149,7 +149,7 @@ fn message(value: &str, schema: &mut Schema) -> Result<(), String> {
 /// What our types say against a rule. Doubts, not errors: the API server has functions that kro's environment has not.
 pub(super) fn doubts(rule: &str, schema: &Schema) -> Vec<String> {
     let Ok(expression) = Expression::parse(rule) else { return Vec::new() };
-    let mut scope = Scope::new();
+    let mut scope = Scope::new().with_mixed_numbers();
     for name in ["self", "oldSelf"] {
         scope.set(name, Type::of_schema(name, schema));
     }

@@ -151,7 +151,7 @@ impl Rule {
         let type_of = Type::of_schema("self", schema);
         let optional = written.optional_old_self == Some(true);
         let old = if optional { Type::optional(type_of.clone()) } else { type_of.clone() };
-        let scope = Scope::new().with("self", type_of).with("oldSelf", old);
+        let scope = Scope::new().with_mixed_numbers().with("self", type_of).with("oldSelf", old);
         let Some(expression) = compiled(&written.rule, &scope, &Type::Bool).map_err(|message| BadRule::of(".rule", &message))?
         else {
             return Ok(None);

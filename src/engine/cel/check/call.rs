@@ -50,6 +50,9 @@ impl Checker<'_> {
             if signature.member != member || signature.parameters.len() != arguments.len() {
                 continue;
             }
+            if signature.orders_mixed_numbers() && !self.mixed {
+                continue;
+            }
             let (parameters, gives) = self.unifier.instance(signature);
             if !self.unifier.all_assignable(arguments, &parameters) {
                 continue;

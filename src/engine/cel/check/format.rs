@@ -22,13 +22,18 @@ impl Checker<'_> {
     fn printed(&mut self, id: u64, clauses: &[char], list: &ListExpr, elements: &[Type]) -> Type {
         for (index, clause) in clauses.iter().enumerate() {
             let Some(of) = elements.get(index) else {
-                self.error(id, format!("error during formatting: index {index} out of range"), None);
+                self.error(id, format!("index {index} out of range"), None);
                 break;
             };
             let of = self.unifier.resolved(of);
             if let Some(message) = mismatch(*clause, &of) {
                 self.error(list.elements[index].id, format!("error during formatting: {message}, was given {of}"), None);
             }
+        }
+        if elements.len() > clauses.len() {
+            let (expected, got) = (clauses.len(), elements.len());
+            let message = format!("too many arguments supplied to string.format (expected {expected}, got {got})");
+            self.error(id, message, None);
         }
         self.list_of(elements)
     }

@@ -29,6 +29,7 @@ impl Checker<'_> {
 
     fn under<T>(&mut self, names: Vec<String>, types: Vec<Type>, work: impl FnOnce(&mut Self) -> T) -> T {
         let outside = self.bound.len();
+        self.mixed = true;
         self.bound.extend(names.into_iter().zip(types));
         let result = work(self);
         self.bound.truncate(outside);

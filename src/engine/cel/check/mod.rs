@@ -54,6 +54,7 @@ fn infer(expression: &Expression, scope: &Scope) -> Result<Type, Vec<CheckError>
         environment: expression.environment(),
         scope,
         bound: Vec::new(),
+        mixed: scope.orders_mixed_numbers(),
         unifier: Unifier::default(),
         errors: Vec::new(),
     };
@@ -71,6 +72,8 @@ struct Checker<'a> {
     scope: &'a Scope,
     /// Variables of macros, innermost last.
     bound: Vec<(String, Type)>,
+    /// Whether numbers of two types can be ordered: with kro from the first macro with a variable on, in the order of the text.
+    mixed: bool,
     unifier: Unifier,
     errors: Vec<CheckError>,
 }

@@ -10,6 +10,8 @@ pub struct Scope {
     variables: BTreeMap<String, Type>,
     /// Variables that many scopes have; own ones hide them.
     shared: Option<Arc<Scope>>,
+    /// Whether numbers of two types can be ordered.
+    mixed: bool,
 }
 
 impl Scope {
@@ -20,7 +22,8 @@ impl Scope {
 
     /// All variables of another scope, without copying them.
     pub fn over(shared: Arc<Self>) -> Self {
-        Self { variables: BTreeMap::new(), shared: Some(shared) }
+        let mixed = shared.mixed;
+        Self { variables: BTreeMap::new(), shared: Some(shared), mixed }
     }
 
     /// Sets the type of a variable.
@@ -33,6 +36,17 @@ impl Scope {
     pub fn with(mut self, name: impl Into<String>, of: Type) -> Self {
         self.set(name, of);
         self
+    }
+
+    /// The same where `1 < 1.5` is accepted, as in rules of Kubernetes. kro refuses it where both types are known.
+    #[must_use]
+    pub fn with_mixed_numbers(mut self) -> Self {
+        self.mixed = true;
+        self
+    }
+
+    pub(super) fn orders_mixed_numbers(&self) -> bool {
+        self.mixed
     }
 
     /// The type of a variable.

@@ -18,6 +18,9 @@ use crate::cel::{
     value::{encode_base64, to_json},
 };
 
+/// The greatest whole number up to which doubles have each.
+const MOST_IN_DOUBLE: u64 = (1 << 53) - 1;
+
 pub(super) fn entries() -> Vec<Entry> {
     vec![
         ours("json.marshal", &["json.marshal(dyn) -> string"], marshal),
@@ -37,8 +40,26 @@ fn marshal<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
 
 fn encode<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     match native(arguments[0].as_ref()) {
-        Ok(json) => give_text(json.to_string()),
+        Ok(mut json) => {
+            quoted(&mut json);
+            give_text(escaped(&json.to_string()))
+        }
         Err(message) => fail(format!("json.encode failed: {message}")),
+    }
+}
+
+/// Whole numbers that a double cannot hold become texts, as protobuf's JSON has them.
+fn quoted(json: &mut Value) {
+    match json {
+        Value::Number(number) if number.is_i64() || number.is_u64() => {
+            let size = number.as_i64().map_or(u64::MAX, i64::unsigned_abs);
+            if size > MOST_IN_DOUBLE {
+                *json = Value::from(number.to_string());
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(quoted),
+        Value::Object(fields) => fields.values_mut().for_each(quoted),
+        _ => {}
     }
 }
 

@@ -30,12 +30,13 @@ pub(super) fn entries() -> Vec<Entry> {
         theirs(
             "sort",
             &[
+                // Where nothing is known of the elements, the first one counts, as with kro.
+                "list(int).sort() -> list(int)",
                 "list(bool).sort() -> list(bool)",
                 "list(bytes).sort() -> list(bytes)",
                 "list(double).sort() -> list(double)",
                 "list(google.protobuf.Duration).sort() -> list(google.protobuf.Duration)",
                 "list(google.protobuf.Timestamp).sort() -> list(google.protobuf.Timestamp)",
-                "list(int).sort() -> list(int)",
                 "list(string).sort() -> list(string)",
                 "list(uint).sort() -> list(uint)",
             ],

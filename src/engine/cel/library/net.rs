@@ -6,11 +6,14 @@ use cel::common::types::Type;
 
 use super::{
     Entry,
-    arguments::{Arguments, Outcome, fail, get, give, give_bool, give_int, give_text, text},
+    arguments::{Arguments, Outcome, fail, get, give, give_bool, give_int, give_text, no_overload, text},
     instead,
     opaque::{CIDR, IP, Kind, Opaque},
     ours,
 };
+
+/// What kro says before the reason, once for the text and once for its parser.
+const CONVERSION: &str = "network address parse error during conversion from string: ";
 
 pub(super) fn entries() -> Vec<Entry> {
     vec![
@@ -77,8 +80,7 @@ fn parse_ip(text: &str) -> Result<IpAddr, String> {
 }
 
 fn parse_network(text: &str) -> Result<Network, String> {
-    let bad =
-        |why: &str| format!("network address parse error during conversion from string: netip.ParsePrefix({text:?}): {why}");
+    let bad = |why: &str| format!("{CONVERSION}{CONVERSION}netip.ParsePrefix({text:?}): {why}");
     let (address, length) = text.split_once('/').ok_or_else(|| bad("no '/'"))?;
     let canonical =
         length == "0" || (!length.starts_with('0') && !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit()));
@@ -197,9 +199,10 @@ fn contains_ip<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     let within = network(&arguments, 0)?;
     match address(&arguments, 1) {
         Ok(address) => give_bool(within.contains(address)),
+        // kro's words for a text that is no address.
         Err(_) => match parse_ip(text(&arguments, 1)?) {
             Ok(address) => give_bool(within.contains(address)),
-            Err(message) => fail(message),
+            Err(_) => Err(no_overload()),
         },
     }
 }

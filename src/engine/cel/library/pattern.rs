@@ -81,6 +81,10 @@ pub(crate) fn translated(pattern: &str) -> String {
         match (letter, class_start) {
             ('\\', _) => match rest.next() {
                 Some('Q') if class_start.is_none() => quoted(&mut rest, &mut out),
+                Some(braced @ ('p' | 'P' | 'x')) if rest.peek() == Some(&'{') => {
+                    out.extend(['\\', braced]);
+                    through(&mut rest, &mut out, '}');
+                }
                 Some(escaped) => out.push_str(&escape(escaped, class_start.is_some())),
                 None => out.push('\\'),
             },
@@ -102,10 +106,25 @@ pub(crate) fn translated(pattern: &str) -> String {
                 class_start = None;
                 out.push(']');
             }
+            // A brace that begins no repetition is a letter.
+            ('{', None) if !is_repetition(rest.clone()) => out.push_str("\\{"),
             _ => out.push(letter),
         }
     }
     out
+}
+
+/// Whether a repetition follows its opening brace: `2}`, `2,}` or `2,3}`.
+fn is_repetition(mut rest: std::iter::Peekable<std::str::Chars<'_>>) -> bool {
+    let digits =
+        |rest: &mut std::iter::Peekable<std::str::Chars<'_>>| std::iter::from_fn(|| rest.next_if(char::is_ascii_digit)).count();
+    if digits(&mut rest) == 0 {
+        return false;
+    }
+    if rest.next_if_eq(&',').is_some() {
+        digits(&mut rest);
+    }
+    rest.next() == Some('}')
 }
 
 fn escape(letter: char, in_class: bool) -> String {
@@ -134,9 +153,14 @@ fn quoted(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String)
 /// `[:alpha:]` inside a class, taken as it is.
 fn named_class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     out.push('[');
+    through(rest, out, ']');
+}
+
+/// Takes everything as it is up to and including a letter.
+fn through(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String, last: char) {
     for letter in rest.by_ref() {
         out.push(letter);
-        if letter == ']' {
+        if letter == last {
             return;
         }
     }
@@ -162,6 +186,12 @@ mod tests {
             ("^\\Qa.b\\E$", "a.b", true),
             ("^\\Qa.b\\E$", "axb", false),
             ("(?i)^ABC$", "abc", true),
+            ("{\"a", "x{\"a", true),
+            ("^x{}$", "x{}", true),
+            ("^x{,2}$", "x{,2}", true),
+            ("^a{2}b{1,}$", "aabbb", true),
+            ("^\\p{Greek}\\x{61}$", "αa", true),
+            ("a}", "a}", true),
         ] {
             assert_eq!(Regex::new(&translated(pattern)).unwrap().is_match(subject), matches, "{pattern} on {subject}");
         }

@@ -1,10 +1,10 @@
 //! The standard functions and operators: the interpreter's, except for conversions that kro adds elsewhere.
 
-use cel::common::types::CelDouble;
+use cel::common::types::{CelDouble, CelDuration, CelTimestamp};
 
 use super::{
     Entry,
-    arguments::{Arguments, Outcome, give_text, no_overload},
+    arguments::{Arguments, Outcome, fail, give_int, give_text, no_overload},
     instead, theirs,
 };
 use crate::cel::environment::Environment;
@@ -168,7 +168,7 @@ fn conversions() -> Vec<Entry> {
             &["duration(google.protobuf.Duration) -> google.protobuf.Duration", "duration(string) -> google.protobuf.Duration"],
         ),
         theirs("dyn", &["dyn(<A>) -> dyn"]),
-        theirs(
+        instead(
             "int",
             &[
                 "int(double) -> int",
@@ -178,6 +178,7 @@ fn conversions() -> Vec<Entry> {
                 "int(string) -> int",
                 "int(uint) -> int",
             ],
+            int_of,
         ),
         instead(
             "string",
@@ -282,13 +283,32 @@ fn texts() -> Vec<Entry> {
     ]
 }
 
-/// Text of a value; only a double differs from the interpreter's: as Go prints it.
+/// Whole number of a value; the interpreter has none of a duration, which is its nanoseconds.
+fn int_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
+    if let Some(duration) = arguments[0].downcast_ref::<CelDuration>() {
+        return duration.inner().num_nanoseconds().map_or_else(|| fail("integer overflow"), give_int);
+    }
+    let convert = Environment::kro().interpreter().find_overload("int", &arguments).ok_or_else(no_overload)?;
+    convert(arguments)
+}
+
+/// Text of a value; a double and a time differ from the interpreter's: as Go prints them, the time in the zone that it was written in.
 fn string_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     if let Some(value) = arguments[0].downcast_ref::<CelDouble>() {
         return give_text(go_double(*value.inner()));
     }
+    if let Some(time) = arguments[0].downcast_ref::<CelTimestamp>() {
+        return give_text(go_time(time));
+    }
     let convert = Environment::kro().interpreter().find_overload("string", &arguments).ok_or_else(no_overload)?;
     convert(arguments)
+}
+
+fn go_time(time: &CelTimestamp) -> String {
+    let time = time.inner();
+    let fraction = format!(".{:09}", time.timestamp_subsec_nanos());
+    let zone = if time.offset().local_minus_utc() == 0 { "Z".to_owned() } else { time.format("%:z").to_string() };
+    format!("{}{}{zone}", time.format("%Y-%m-%dT%H:%M:%S"), fraction.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// The shortest text that reads back as the same number; with an exponent from a million on and below a ten-thousandth.

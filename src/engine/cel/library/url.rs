@@ -63,7 +63,10 @@ impl Url {
         if !rest.starts_with('/') && scheme.is_empty() {
             return Err(bad("invalid URI for request"));
         }
-        // A request's URI has no fragment: '#' is a letter of the last part.
+        // A fragment is no part of path and query; in the host it is a letter that does not belong there.
+        let authority = rest.strip_prefix("//").filter(|_| !scheme.is_empty());
+        let path = authority.map_or(0, |rest| 2 + rest.find(['/', '?']).unwrap_or(rest.len()));
+        let rest = rest[path..].find('#').map_or(rest, |at| &rest[..path + at]);
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (host, path) = match rest.strip_prefix("//").filter(|_| !scheme.is_empty()) {
             Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
@@ -108,7 +111,7 @@ fn is_host(host: &str) -> bool {
     };
     let port_is_number =
         port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-    port_is_number && !host.contains([' ', '"', '<', '>', '\\', '^', '`', '{', '|', '}']) && escapes_are_whole(host)
+    port_is_number && !host.contains([' ', '#', '"', '<', '>', '\\', '^', '`', '{', '|', '}']) && escapes_are_whole(host)
 }
 
 fn escapes_are_whole(text: &str) -> bool {

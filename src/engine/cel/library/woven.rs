@@ -5,12 +5,15 @@ use std::{cmp::Ordering, collections::HashMap};
 use cel::{
     DeclarationError, Env, ExecutionError,
     common::{
-        types::{CelBool, CelBytes, CelInt, CelList, CelMap, CelMapKey, CelOptional, CelString, DYN_TYPE, STRING_TYPE},
+        types::{
+            CelBool, CelBytes, CelDuration, CelInt, CelList, CelMap, CelMapKey, CelOptional, CelString, CelTimestamp, DYN_TYPE,
+            STRING_TYPE,
+        },
         value::{CowVal, Val},
     },
 };
 
-use super::arguments::{Arguments, Outcome, fail, give, give_bool, give_list, list, no_overload, text};
+use super::arguments::{Arguments, Outcome, fail, give, give_bool, give_list, int, list, no_overload, text};
 use crate::cel::{budget::spend, escape::unescape, evaluate::is_omit};
 
 /// Adds them to an interpreter.
@@ -23,6 +26,9 @@ pub(crate) fn register(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("@equals", "@equals", vec![DYN_TYPE, DYN_TYPE], equals)?;
     env.add_overload("@differs", "@differs", vec![DYN_TYPE, DYN_TYPE], differs)?;
     env.add_overload("@contains", "@contains", vec![DYN_TYPE, DYN_TYPE], contains)?;
+    env.add_overload("@utc", "@utc", vec![DYN_TYPE], utc)?;
+    env.add_overload("@index_of", "@index_of", vec![DYN_TYPE, DYN_TYPE, DYN_TYPE], index_of)?;
+    env.add_overload("@last_index_of", "@last_index_of", vec![DYN_TYPE, DYN_TYPE, DYN_TYPE], last_index_of)?;
     env.add_overload("@field", "@field", vec![DYN_TYPE, STRING_TYPE], field)?;
     env.add_overload("@has_field", "@has_field", vec![DYN_TYPE, STRING_TYPE], has_field)?;
     env.add_overload("@optional_field", "@optional_field", vec![DYN_TYPE, STRING_TYPE], optional_field)?;
@@ -103,7 +109,16 @@ fn weigh<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
 fn add<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     let (left, right) = (arguments[0].as_ref(), arguments[1].as_ref());
     spend(size(left) + size(right))?;
-    Ok(CowVal::Owned(left.as_adder().ok_or_else(no_overload)?.add(right)?.into_owned()))
+    // A time keeps the zone that it was written in.
+    let (left, right) = match (left.downcast_ref::<CelDuration>(), right.downcast_ref::<CelTimestamp>()) {
+        (Some(_), Some(_)) => (right, left),
+        _ => (left, right),
+    };
+    let sum = left.as_adder().ok_or_else(no_overload)?.add(right)?;
+    match (left.downcast_ref::<CelTimestamp>(), sum.downcast_ref::<CelTimestamp>()) {
+        (Some(zoned), Some(time)) => give(CelTimestamp::from(time.inner().with_timezone(zoned.inner().offset()))),
+        _ => Ok(CowVal::Owned(sum.into_owned())),
+    }
 }
 
 fn equal(arguments: &Arguments<'_, '_>) -> Result<bool, ExecutionError> {
@@ -135,7 +150,52 @@ fn contains<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
         let all = if is_nested(value) { size(list) } else { 0 };
         spend((list.inner().len() as u64).saturating_mul(each).saturating_add(all))?;
     }
-    give_bool(container.as_container().ok_or_else(no_overload)?.contains(value)?)
+    let found = container.as_container().ok_or_else(no_overload)?.contains(value);
+    // What cannot be a key is none.
+    let found = if container.downcast_ref::<CelMap>().is_some() { found.or(Ok(false)) } else { found };
+    give_bool(found?)
+}
+
+fn utc<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
+    match arguments[0].downcast_ref::<CelTimestamp>() {
+        Some(time) => give(CelTimestamp::from(time.inner().to_utc().fixed_offset())),
+        None => Ok(arguments.remove(0)),
+    }
+}
+
+/// The letters of a text, and the place that the search begins at; past the end is the end.
+fn searched(arguments: &Arguments<'_, '_>) -> Result<(Vec<char>, Vec<char>, usize), ExecutionError> {
+    let (within, wanted, from) = (text(arguments, 0)?, text(arguments, 1)?, int(arguments, 2)?);
+    spend((within.len() + wanted.len()) as u64 / 16)?;
+    let Ok(from) = usize::try_from(from) else { return fail(format!("index out of range: {from}")) };
+    Ok((within.chars().collect(), wanted.chars().collect(), from))
+}
+
+fn index_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
+    let (within, wanted, from) = searched(&arguments)?;
+    let from = from.min(within.len());
+    if wanted.is_empty() {
+        return give(place(Some(from)));
+    }
+    let found = within[from..].windows(wanted.len()).position(|window| window == wanted);
+    give(place(found.map(|found| from + found)))
+}
+
+fn last_index_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
+    let (within, wanted, from) = searched(&arguments)?;
+    if wanted.is_empty() {
+        return give(place(Some(from.min(within.len()))));
+    }
+    // From the end on nothing begins.
+    if from >= within.len() {
+        return give(place(None));
+    }
+    let end = within.len().min(from + wanted.len());
+    give(place(within[..end].windows(wanted.len()).rposition(|window| window == wanted)))
+}
+
+fn place(found: Option<usize>) -> CelInt {
+    CelInt::from(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
 }
 
 /// A field by its name as written, or by what the escapes in it mean.

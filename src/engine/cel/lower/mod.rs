@@ -5,6 +5,7 @@
 //! * `@copy(x)` around what becomes part of a new list or map pays for the copy, so that doubling cannot grow without bound;
 //! * `@add`, `@equals`, `@differs`, `@contains` stand for `+ == != in`, which may take time in the size of their operands;
 //! * `@weigh(x)` around arguments of functions pays for reading long texts and lists;
+//! * `@utc(x)` is a time in UTC, `@index_of` and `@last_index_of` stand for those that begin at a place;
 //! * `@field(x, name)` reads names that carry Kubernetes' escapes (`my__dash__field`).
 //!
 //! Generated nodes keep the number of the call they come from: that is their place in the source.
@@ -41,6 +42,20 @@ type Lowered = Result<IdedExpr, LowerError>;
 pub(super) fn lower(tree: &IdedExpr, environment: &Environment) -> Lowered {
     Lower { environment }.expr(tree)
 }
+
+/// Parts of a time that are those of UTC where no zone is given, whatever zone the time was written in.
+const IN_UTC: [&str; 10] = [
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
+];
 
 /// The `[key, value]` pair of a two-variable macro.
 pub(super) const ENTRY: &str = "@entry";
@@ -122,7 +137,13 @@ impl Lower<'_> {
                     _ => Ok(call(id, self.environment.replacement(&full), args)),
                 };
             }
-            target = Some(self.weighed(name, self.expr(receiver)?));
+            let weighed = self.weighed(name, self.expr(receiver)?);
+            match (name, args.len()) {
+                ("indexOf", 2) => return Ok(call(id, "@index_of", std::iter::once(weighed).chain(args).collect())),
+                ("lastIndexOf", 2) => return Ok(call(id, "@last_index_of", std::iter::once(weighed).chain(args).collect())),
+                (name, 0) if IN_UTC.contains(&name) => target = Some(call(id, "@utc", vec![weighed])),
+                _ => target = Some(weighed),
+            }
         }
         if name.starts_with(char::is_alphabetic) {
             args = args.into_iter().map(|argument| self.weighed(name, argument)).collect();
