@@ -41,6 +41,7 @@ pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
 pub use expression::{Expression, SyntaxError};
 pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
 pub(crate) use library::go_escaped;
+pub use library::re2;
 pub use references::References;
 pub use types::{Structure, Type};
 pub use versions::VersionCheck;

@@ -9,7 +9,9 @@ use super::{
     structural::{OBJECT_FIELDS, keeps_unknown},
 };
 use crate::{
-    Diagnostic, did_you_mean,
+    Diagnostic,
+    cel::re2,
+    did_you_mean,
     yaml::{element, field},
 };
 
@@ -141,7 +143,7 @@ impl Check {
         let length = text.chars().count();
         self.count(length, "characters", (schema.min_length, schema.max_length), path);
         if let Some(pattern) = &schema.pattern
-            && let Ok(compiled) = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build()
+            && let Ok(compiled) = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build()
             && !compiled.is_match(text)
         {
             self.say(path, format!("{} does not match {pattern}", short(&Value::from(text))));

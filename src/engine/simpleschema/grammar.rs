@@ -36,7 +36,7 @@ impl<'a> Syntax<'a> {
             return Ok(Self::List(Box::new(Self::at_depth(element, depth + 1)?)));
         }
         if let Some((key, value)) = text.strip_prefix("map[").and_then(|rest| rest.split_once(']')) {
-            if key.trim() != "string" {
+            if key != "string" {
                 return Err("map key must be string".to_owned());
             }
             let value = Some(value.trim()).filter(|value| !value.is_empty()).ok_or("map value type is required")?;

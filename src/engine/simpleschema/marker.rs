@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{default, default::Fault, scalar};
 use crate::{
-    cel::{Expression, Scope, Type, check},
+    cel::{Expression, Scope, Type, check, re2},
     schema::{Schema, ValidationRule},
 };
 
@@ -68,6 +68,8 @@ pub(super) enum Applied {
     Done,
     /// The schema has it, and its author should know this.
     Odd(String),
+    /// The schema has none, and the object around it counts it as one all the same.
+    NoDefault(String),
     /// The field is (not) required; the parent's schema holds that.
     Required(bool),
     /// kro refuses it.
@@ -114,7 +116,7 @@ fn apply_default(value: &str, schema: &mut Schema) -> Applied {
     match default::parse(value, schema) {
         Ok(Value::Null) => {
             schema.default = None;
-            Applied::Odd("null is no default: API servers leave it out".to_owned())
+            Applied::NoDefault("null is no default: API servers leave it out".to_owned())
         }
         Ok(parsed) => {
             let oddity = default::oddity(value, &parsed);
@@ -197,7 +199,7 @@ fn pattern(value: &str, schema: &mut Schema) -> Result<(), String> {
         return Err("pattern marker value cannot be empty".to_owned());
     }
     expect_type(Marker::Pattern, "string", schema)?;
-    if let Err(error) = RegexBuilder::new(value).size_limit(MAX_SIZE).build() {
+    if let Err(error) = RegexBuilder::new(&re2(value)).size_limit(MAX_SIZE).build() {
         // The crate draws the pattern over several lines; the last one says what is wrong.
         let reason = error.to_string();
         let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -208,8 +210,9 @@ fn pattern(value: &str, schema: &mut Schema) -> Result<(), String> {
 }
 
 fn unique(value: &str, schema: &mut Schema) -> Result<(), String> {
+    let unique = scalar::boolean(value).map_err(|error| format!("failed to parse uniqueItems marker value: {error}"))?;
     expect_type(Marker::UniqueItems, "array", schema)?;
-    if !scalar::boolean(value).map_err(|error| format!("failed to parse uniqueItems marker value: {error}"))? {
+    if !unique {
         return Ok(());
     }
     match schema.list_type.as_deref() {
@@ -241,6 +244,9 @@ fn list_type(value: &str, schema: &mut Schema) -> Result<(), String> {
 }
 
 fn list_map_key(value: &str, schema: &mut Schema) -> Result<(), String> {
+    if !schema.is("array") {
+        return Err("listMapKey marker only applies to array types".to_owned());
+    }
     if schema.list_map_keys.iter().any(|key| key == value) {
         return Err(format!("duplicate listMapKey marker, value {value}"));
     }

@@ -22,6 +22,8 @@ const MAX_DEPTH: usize = 64;
 pub(super) struct Field {
     pub(super) schema: Schema,
     pub(super) required: bool,
+    /// Whether it counts as one with a default, though its schema has none.
+    pub(super) defaulted: bool,
 }
 
 /// Builds an object. A field that cannot be built is any value, so that what uses it is judged too.
@@ -31,6 +33,7 @@ pub(super) fn build(fields: &Map<String, Value>, types: &Types, path: &str, find
 
 fn at_depth(fields: &Map<String, Value>, types: &Types, path: &str, depth: usize, findings: &mut Findings) -> Schema {
     let mut object = Schema::of_type("object");
+    let mut defaulted = false;
     for (name, spec) in fields {
         let path = yaml::field(path, name);
         let field = match spec {
@@ -39,7 +42,9 @@ fn at_depth(fields: &Map<String, Value>, types: &Types, path: &str, depth: usize
                 findings.errors.push(Diagnostic::error(&path, format!("objects are nested more than {MAX_DEPTH} levels deep")));
                 continue;
             }
-            Value::Object(inner) => Field { schema: at_depth(inner, types, &path, depth + 1, findings), required: false },
+            Value::Object(inner) => {
+                Field { schema: at_depth(inner, types, &path, depth + 1, findings), required: false, defaulted: false }
+            }
             other => {
                 findings.errors.push(unexpected(other, &path));
                 continue;
@@ -48,11 +53,12 @@ fn at_depth(fields: &Map<String, Value>, types: &Types, path: &str, depth: usize
         if field.required {
             object.required.push(name.clone());
         }
+        defaulted |= field.defaulted || field.schema.default.is_some();
         object.properties.insert(name.clone(), Arc::new(field.schema));
     }
     object.required.sort();
     // So that an instance without the object gets its defaults; a required child would make `{}` invalid.
-    if object.required.is_empty() && object.properties.values().any(|property| property.default.is_some()) {
+    if object.required.is_empty() && defaulted {
         object.default = Some(json!({}));
     }
     object
@@ -91,7 +97,7 @@ pub(super) fn text_field(text: &str, types: &Types, path: &str, findings: &mut F
             (Schema::any(), false)
         }
     };
-    let mut field = Field { schema, required };
+    let mut field = Field { schema, required, defaulted: false };
     let Some(markers) = markers else { return field };
     let before = syntax.chars().count() + 1;
     let at =
@@ -122,7 +128,12 @@ fn apply(
         match marker::apply(*marker, value, &mut field.schema) {
             Applied::Done => {}
             Applied::Odd(message) => findings.warnings.push(warning(say(message))),
-            Applied::Required(required) => field.required = required,
+            // Once it is required, by a marker or by its type, nothing takes that back.
+            Applied::NoDefault(message) => {
+                field.defaulted = true;
+                findings.warnings.push(warning(say(message)));
+            }
+            Applied::Required(required) => field.required |= required,
             Applied::Error(message) => findings.errors.push(say(message)),
             Applied::Refused(message) => findings.refused.push(say(message)),
         }

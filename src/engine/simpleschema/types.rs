@@ -52,13 +52,13 @@ fn path(name: &str) -> String {
 }
 
 fn unknown() -> Field {
-    Field { schema: Schema::any(), required: false }
+    Field { schema: Schema::any(), required: false, defaulted: false }
 }
 
 fn define(name: &str, definition: &Value, types: &Types, findings: &mut Findings) -> Field {
     let path = path(name);
     let field = match definition {
-        Value::Object(fields) => Field { schema: build(fields, types, &path, findings), required: false },
+        Value::Object(fields) => Field { schema: build(fields, types, &path, findings), required: false, defaulted: false },
         other => text_field(other.as_str().unwrap_or_default(), types, &path, findings),
     };
     if is_small(&field.schema) {

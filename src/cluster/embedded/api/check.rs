@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_engine::schema::{Schema, type_name};
+use plinth_engine::{
+    cel::re2,
+    schema::{Schema, type_name},
+};
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
@@ -169,7 +172,7 @@ impl Check {
             self.say("FieldValueTooLong", path, format!("Too long: may not be more than {most} bytes"));
         }
         if let Some(pattern) = &schema.pattern
-            && let Ok(compiled) = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build()
+            && let Ok(compiled) = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build()
             && !compiled.is_match(text)
         {
             self.body(path, &shown, &format!("should match '{pattern}'"));

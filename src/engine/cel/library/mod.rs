@@ -28,6 +28,7 @@ mod woven;
 use cel::common::functions::Function;
 
 pub(crate) use json::escaped as go_escaped;
+pub use pattern::translated as re2;
 pub(super) use woven::register as woven;
 
 /// A function with all its overloads that share an implementation.

@@ -72,8 +72,8 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, ExecutionError> {
     Ok(regex)
 }
 
-/// A pattern of RE2 in the syntax of the crate.
-pub(crate) fn translated(pattern: &str) -> String {
+/// A pattern of RE2 in the syntax of the crate `regex`.
+pub fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars().peekable();
     let mut class_start = None;
