@@ -38,6 +38,7 @@ impl Diff {
         if old.kind != new.kind || old.int_or_string != new.int_or_string {
             let name = |schema: &Schema| schema.kind.clone().unwrap_or_else(|| "anything".to_owned());
             let widened = !old.int_or_string && new.int_or_string && (old.is("string") || old.is("integer"));
+            self.described(old, new, path);
             return self.either(!widened, &format!("{path}.type"), ChangeKind::TypeChanged, name(old), name(new));
         }
         self.properties(old, new, path);
@@ -80,7 +81,8 @@ impl Diff {
                     self.breaking(&path, ChangeKind::RequiredDefaultRemoved, name, "");
                 }
             } else if existed {
-                self.either(!has_default(new, name), &path, ChangeKind::RequiredAdded, "", name);
+                // With a default too: kro looks at that of new fields only.
+                self.breaking(&path, ChangeKind::RequiredAdded, "", name);
             }
         }
         for name in old.required.iter().filter(|name| !new.required.contains(name)) {
@@ -88,7 +90,8 @@ impl Diff {
         }
     }
 
-    fn values(&mut self, old: &Schema, new: &Schema, path: &str) {
+    /// What is no constraint.
+    fn described(&mut self, old: &Schema, new: &Schema, path: &str) {
         if old.description != new.description {
             let text = |schema: &Schema| schema.description.clone().unwrap_or_default();
             self.compatible(&format!("{path}.description"), ChangeKind::DescriptionChanged, text(old), text(new));
@@ -97,6 +100,10 @@ impl Diff {
             let text = |schema: &Schema| schema.default.as_ref().map(Value::to_string).unwrap_or_default();
             self.compatible(&format!("{path}.default"), ChangeKind::DefaultChanged, text(old), text(new));
         }
+    }
+
+    fn values(&mut self, old: &Schema, new: &Schema, path: &str) {
+        self.described(old, new, path);
         let at = format!("{path}.pattern");
         match (&old.pattern, &new.pattern) {
             (None, Some(new)) => self.breaking(&at, ChangeKind::PatternAdded, "", new),

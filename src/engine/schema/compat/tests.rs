@@ -20,7 +20,11 @@ fn schema(json: &Value) -> Schema {
 /// kro's name of a change, `None` for changes that kro does not see.
 fn kros_name(kind: ChangeKind) -> Option<String> {
     use ChangeKind as Kind;
-    let bound = |bound: Bound, what: &str| Some(format!("{}_{what}", bound.keyword().to_uppercase()));
+    let bound = |bound: Bound, what: &str| {
+        let parted =
+            |letter: char| if letter.is_ascii_uppercase() { vec!['_', letter] } else { vec![letter.to_ascii_uppercase()] };
+        Some(format!("{}_{what}", bound.keyword().chars().flat_map(parted).collect::<String>()))
+    };
     let name = match kind {
         Kind::PropertyRemoved => "PROPERTY_REMOVED",
         Kind::PropertyAdded => "PROPERTY_ADDED",
@@ -71,6 +75,19 @@ fn show_03_compatibility() {
         assert_eq!(changes.is_empty(), input["old"] == input["new"], "{}", input["id"]);
     }
     println!("SHOW 03 compatibility {}/{}", outputs.len(), inputs.len());
+}
+
+/// Found by holding 60 000 random pairs against kro's own library.
+#[test]
+fn a_field_that_becomes_required_breaks_with_a_default_too() {
+    let field = json!({"type": "integer", "default": 1});
+    let old = json!({"type": "object", "properties": {"a": field}});
+    let new = json!({"type": "object", "properties": {"a": field}, "required": ["a"]});
+    assert_eq!(compare(&schema(&old), &schema(&new)).summary(), "Field a is newly required");
+    let retyped = json!({"type": "object", "properties": {"a": {"type": "string", "default": "x", "description": "d"}}});
+    let changes = as_kro(&compare(&schema(&old), &schema(&retyped)).compatible);
+    let kinds: Vec<_> = changes.as_array().unwrap().iter().map(|change| change["ChangeType"].clone()).collect();
+    assert_eq!(kinds, ["DESCRIPTION_CHANGED", "DEFAULT_CHANGED"]);
 }
 
 #[test]
