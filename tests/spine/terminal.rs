@@ -139,6 +139,18 @@ async fn a_terminal_shows_the_plan_asks_once_and_shows_the_tree() {
     assert_eq!(declined.end().await, 4);
     assert!(world.writes().is_empty(), "a plan that was declined wrote {:#?}", world.writes());
 
+    // No answer: at the question, and while the plan is looked at first.
+    for keys in ["\u{3}", "\u{1b}\u{3}"] {
+        let mut interrupted = Screen::open(&arguments);
+        interrupted.until_shows("apply this plan?").await;
+        for key in keys.chars() {
+            interrupted.press(&key.to_string());
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        assert_eq!(interrupted.end().await, 130);
+        assert!(world.writes().is_empty(), "an interrupted question wrote {:#?}", world.writes());
+    }
+
     let mut screen = Screen::open(&arguments);
     screen.until_shows("apply this plan?").await;
     screen.press("y");

@@ -11,13 +11,8 @@ const fn entry(context: Context, command: Command, keys: &'static [Key], title: 
 pub const TABLE: &[Entry] = &[
     entry(Context::Always, Command::Suspend, &[Key::Ctrl('z')], "back to the shell; fg comes back", false),
     entry(Context::Question, Command::Approve, &[Key::Char('y')], "apply the plan", true),
-    entry(
-        Context::Question,
-        Command::Decline,
-        &[Key::Char('n'), Key::Char('q'), Key::Ctrl('c')],
-        "write nothing and leave",
-        true,
-    ),
+    entry(Context::Question, Command::Decline, &[Key::Char('n'), Key::Char('q')], "write nothing and leave", true),
+    entry(Context::Question, Command::Interrupt, &[Key::Ctrl('c')], "interrupt the run before it writes", false),
     entry(Context::Question, Command::Back, &[Key::Esc], "look at the plan first", true),
     entry(Context::Quit, Command::Interrupt, &[Key::Char('y'), Key::Ctrl('c')], "interrupt the run (it can be resumed)", true),
     entry(Context::Quit, Command::Back, &[Key::Char('n'), Key::Esc], "stay", true),
@@ -67,5 +62,6 @@ pub const TABLE: &[Entry] = &[
     entry(Context::View, Command::Palette, &[Key::Char(':')], "command", true),
     entry(Context::View, Command::Back, &[Key::Esc], "back, never out", false),
     entry(Context::View, Command::Help, &[Key::Char('?')], "keys", true),
-    entry(Context::View, Command::Quit, &[Key::Char('q'), Key::Ctrl('c')], "quit", true),
+    entry(Context::View, Command::Quit, &[Key::Char('q')], "quit", true),
+    entry(Context::View, Command::Interrupt, &[Key::Ctrl('c')], "quit; a run that goes on is interrupted", false),
 ];

@@ -118,7 +118,7 @@ fn act(model: &mut Model, command: Command) -> Vec<Effect> {
             return vec![Effect::Approve];
         }
         Command::Decline => return vec![Effect::Decline, Effect::Quit],
-        Command::Interrupt => return vec![Effect::Interrupt, Effect::Quit],
+        Command::Interrupt => return interrupt(model),
         Command::Quit => return quit(model),
         Command::Refresh => {
             model.ui.notice = Some("reading everything anew".to_owned());
@@ -178,16 +178,25 @@ fn back(model: &mut Model) -> bool {
     narrowed
 }
 
+/// Leaving the question is an answer to it.
 fn quit(model: &mut Model) -> Vec<Effect> {
+    if model.ui.mode == Mode::Own && model.phase() == Phase::Review {
+        return vec![Effect::Decline, Effect::Quit];
+    }
+    interrupt(model)
+}
+
+/// What a signal would do: no answer. Only a run that writes is asked about first, once.
+fn interrupt(model: &mut Model) -> Vec<Effect> {
+    let is_asked = model.ui.overlay == Some(Overlay::Quit);
     match model.phase() {
         _ if model.ui.mode == Mode::Watch => vec![Effect::Quit],
         Phase::Finished => vec![Effect::Quit],
-        Phase::Review => vec![Effect::Decline, Effect::Quit],
-        Phase::Preparing => vec![Effect::Interrupt, Effect::Quit],
-        Phase::Running => {
+        Phase::Running if !is_asked => {
             model.ui.overlay = Some(Overlay::Quit);
             Vec::new()
         }
+        Phase::Review | Phase::Preparing | Phase::Running => vec![Effect::Interrupt, Effect::Quit],
     }
 }
 

@@ -127,6 +127,16 @@ fn quitting_a_run_that_goes_on_asks_first() {
 }
 
 #[test]
+fn leaving_the_question_by_ctrl_c_is_no_answer() {
+    let mut model = model(80, 24, REVIEW);
+    assert_eq!(special(&mut model, Key::Ctrl('c')), [Effect::Interrupt, Effect::Quit]);
+    assert_eq!(press(&mut model, "q"), [Effect::Decline, Effect::Quit]);
+    special(&mut model, Key::Esc);
+    assert_eq!(special(&mut model, Key::Ctrl('c')), [Effect::Interrupt, Effect::Quit]);
+    assert_eq!(press(&mut model, "q"), [Effect::Decline, Effect::Quit]);
+}
+
+#[test]
 fn whoever_only_looks_leaves_at_once_and_is_asked_nothing() {
     let mut watching = model(80, 24, 0).watching("kind-platform");
     crate::sample::events().into_iter().take(REVIEW).for_each(|event| drop(update(&mut watching, event)));
