@@ -9,6 +9,10 @@ use serde_json::{Map, Value};
 pub const GROUP: &str = "plinth.dev";
 /// Their version.
 pub const VERSION: &str = "v1alpha1";
+/// Both, as `apiVersion` has them.
+pub const API_VERSION: &str = "plinth.dev/v1alpha1";
+/// Where everything of plinth's own is in a cluster, and where a Secret is that names no namespace (contracts 9).
+pub const NAMESPACE: &str = "plinth-system";
 
 /// `spec` of a Platform.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -92,4 +96,14 @@ pub struct UpgradePolicy {
     /// When upgrades may start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_documents_is_group_and_version() {
+        assert_eq!(API_VERSION, format!("{GROUP}/{VERSION}"));
+    }
 }

@@ -11,11 +11,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::{
-    key::GroupVersionKind,
-    object::Object,
-    platform::{GROUP, VERSION},
-};
+use crate::{key::GroupVersionKind, object::Object, platform::API_VERSION};
 
 /// Largest text that is read: CRDs are the bulk of it.
 const MAX_BYTES: usize = 4 << 20;
@@ -166,9 +162,8 @@ impl Scenario {
             serde_saphyr::from_str_with_options::<Document>(text, options())
                 .map_err(|cause| error(crate::bound::words(&cause).unwrap_or_else(|| cause.to_string())))
         })?;
-        let wanted = format!("{GROUP}/{VERSION}");
-        if (document.api_version.as_str(), document.kind.as_str()) != (wanted.as_str(), "Scenario") {
-            return Err(error(format!("expected {wanted} Scenario, found {} {}", document.api_version, document.kind)));
+        if (document.api_version.as_str(), document.kind.as_str()) != (API_VERSION, "Scenario") {
+            return Err(error(format!("expected {API_VERSION} Scenario, found {} {}", document.api_version, document.kind)));
         }
         document.spec.checked()
     }

@@ -17,7 +17,7 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey, Permission, rbac::Rights};
+use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey, Permission, platform::API_VERSION, rbac::Rights};
 use plinth_engine::{
     graph,
     ports::{ReadError, Reader},
@@ -169,7 +169,7 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
     let plan = Plan {
-        api_version: format!("{}/{}", plinth_api::platform::GROUP, plinth_api::platform::VERSION),
+        api_version: API_VERSION.into(),
         kind: "Plan".into(),
         platform: settings.platform.clone(),
         source: settings.source.clone(),

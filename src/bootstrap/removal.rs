@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use plinth_api::Permission;
+use plinth_api::{Permission, platform::API_VERSION};
 use plinth_engine::schema::{Lookup, SchemaSource};
 use plinth_run::{Action, Change, EventKind, Outcome, Plan, Recorder, RunId, Stage, StageId, Subject, Verb, plan::Writer as By};
 
@@ -90,7 +90,7 @@ pub fn plan(survey: &Survey, settings: &Settings) -> Plan {
         until: until.into(),
     });
     Plan {
-        api_version: format!("{}/{}", plinth_api::platform::GROUP, plinth_api::platform::VERSION),
+        api_version: API_VERSION.into(),
         kind: "Plan".into(),
         platform: settings.platform.clone(),
         stages: stages.collect(),

@@ -40,6 +40,7 @@ use crate::{
 use grants::{Grants, Scope};
 pub use objects::roles;
 pub(crate) use objects::{granted, rules_of};
+pub use plinth_api::platform::NAMESPACE;
 
 /// What is read, marked, and let go of when it is deleted; a finalizer is taken off by replacing the object.
 const KEEP: [&str; 5] = ["get", "list", "watch", "patch", "update"];
@@ -48,8 +49,6 @@ const WATCH: [&str; 2] = ["list", "watch"];
 /// What applying and deleting an object needs.
 const OWN: [&str; 4] = ["get", "create", "patch", "delete"];
 
-/// Where the Lease and everything of the controller's own is.
-pub const NAMESPACE: &str = "plinth-system";
 /// Name of the controller's own objects, of its Lease and of its service account.
 pub const NAME: &str = "plinth";
 /// Name of the roles with what `plinth grant` added.

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plinth_api::platform::API_VERSION;
 use plinth_engine::{
     Diagnostic,
     template::nearest,
@@ -17,8 +18,6 @@ use crate::{
     out::Out,
 };
 
-/// The version of the file.
-const API_VERSION: &str = "plinth.dev/v1alpha1";
 /// What a file may hold.
 const KEYS: [&str; 6] = ["apiVersion", "kind", "color", "theme", "plain", "why"];
 

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use plinth_api::platform::API_VERSION;
 use plinth_run::Plan;
 
 use crate::{exit::Failure, files};
-
-const VERSION: &str = "plinth.dev/v1alpha1";
 
 /// Saves a plan as JSON.
 pub(crate) fn write(plan: &Plan, path: &Path) -> Result<(), Failure> {
@@ -22,8 +21,8 @@ pub(crate) fn read(path: &Path) -> Result<Plan, Failure> {
         Failure::refused(format!("read the plan {}: {what}", path.display())).hint("plinth plan SOURCE -f FILE saves a plan")
     };
     let plan: Plan = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
-    if (plan.api_version.as_str(), plan.kind.as_str()) != (VERSION, "Plan") {
-        return Err(refused(format!("it is a {} of {}, not a Plan of {VERSION}", plan.kind, plan.api_version)));
+    if (plan.api_version.as_str(), plan.kind.as_str()) != (API_VERSION, "Plan") {
+        return Err(refused(format!("it is a {} of {}, not a Plan of {API_VERSION}", plan.kind, plan.api_version)));
     }
     Ok(plan)
 }
@@ -39,7 +38,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("plan.json");
         let plan = Plan {
-            api_version: VERSION.into(),
+            api_version: API_VERSION.into(),
             kind: "Plan".into(),
             platform: "default".into(),
             inputs: "sha256:1".into(),

@@ -1,6 +1,10 @@
 //! Artifacts of a channel as a consumer asks for them: all versions of one, where each is pulled from, and with which secret.
 
+mod name;
+
 use std::fmt;
+
+use plinth_api::platform::NAMESPACE;
 
 use crate::access::Access;
 use crate::channel::Channel;
@@ -14,7 +18,7 @@ use crate::source::RepositoryRef;
 /// One artifact at one component version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// What consumers know it by: the resource's name where that names the component, else both joined, such as `flux-chart`.
+    /// What consumers know it by, such as `flux-chart`; the rule is written in `docs/artifacts.md`.
     pub name: String,
     /// The component version that ships it; what a user selects.
     pub component: ComponentVersion,
@@ -64,22 +68,21 @@ impl fmt::Display for PullSecret {
 
 /// All artifacts of a channel, ordered by component, version and resource. Contacts nobody and runs no helper.
 pub fn artifacts(channel: &Channel) -> Vec<Artifact> {
-    let of_node = |node| {
-        let node: &Node = node;
-        node.descriptor.resources.iter().filter_map(move |resource| artifact(channel, node, resource))
-    };
-    channel.closure.nodes.values().flat_map(of_node).collect()
+    channel.closure.nodes.values().flat_map(|node| of_node(channel, node)).collect()
 }
 
-fn artifact(channel: &Channel, node: &Node, resource: &Resource) -> Option<Artifact> {
-    let access = Access::read(&resource.access);
-    if access == Access::Nothing {
-        return None;
-    }
+fn of_node(channel: &Channel, node: &Node) -> Vec<Artifact> {
+    let all = node.descriptor.resources.iter().map(|resource| (resource, Access::read(&resource.access)));
+    let there: Vec<(&Resource, Access)> = all.filter(|(_, access)| *access != Access::Nothing).collect();
+    let names = name::names(&node.descriptor.name, &there.iter().map(|(resource, _)| *resource).collect::<Vec<_>>());
+    there.into_iter().zip(names).map(|((resource, access), name)| artifact(channel, node, resource, &access, name)).collect()
+}
+
+fn artifact(channel: &Channel, node: &Node, resource: &Resource, access: &Access, name: String) -> Artifact {
     let digest = resource.digest.as_ref().and_then(crate::descriptor::DigestSpec::digest).map(|digest| digest.to_string());
-    let place = Place::of(&access, node, digest.as_deref());
-    Some(Artifact {
-        name: name(node, resource),
+    let place = Place::of(access, node, digest.as_deref());
+    Artifact {
+        name,
         component: node.at(),
         resource: resource.identity.clone(),
         version: resource.version.clone(),
@@ -88,13 +91,7 @@ fn artifact(channel: &Channel, node: &Node, resource: &Resource) -> Option<Artif
         registry: place.as_ref().map(|place| place.registry.clone()),
         reference: place.and_then(|place| place.reference),
         digest,
-    })
-}
-
-fn name(node: &Node, resource: &Resource) -> String {
-    let own = node.descriptor.name.rsplit('/').next().unwrap_or_default();
-    let bare = &resource.identity.name;
-    if bare.contains(own) { bare.clone() } else { format!("{own}-{bare}") }
+    }
 }
 
 /// Where an artifact is pulled from.
@@ -155,9 +152,6 @@ impl Place {
 fn own_repository(node: &Node) -> Option<RepositoryRef> {
     RepositoryRef::from_value(&node.source.specification()).ok()
 }
-
-/// Where a Secret is that names no namespace: where the loop runs (contracts 9).
-const NAMESPACE: &str = "plinth-system";
 
 /// The Platform's Secret, which goes down to every artifact as with the OCM controllers; else what this machine knows.
 fn pull_secrets(channel: &Channel, place: &Place) -> Vec<PullSecret> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use plinth_api::lock::{LockedComponent, LockedRef, LockedReference, LockedResource, ReferenceTarget, ReleaseLock};
-use plinth_api::platform::{PlatformSpec, VERSION};
+use plinth_api::platform::{API_VERSION, PlatformSpec};
 use serde_json::Value;
 
 use crate::channel::{Channel, ComponentText, RgdDocument};
@@ -127,9 +127,8 @@ pub fn platform_file(path: &Path) -> Result<Option<PlatformSpec>, ResolveError> 
     if document.get("kind").and_then(Value::as_str) != Some("Platform") {
         return Ok(None);
     }
-    let expected = format!("{}/{VERSION}", plinth_api::platform::GROUP);
-    if document.get("apiVersion").and_then(Value::as_str) != Some(expected.as_str()) {
-        return Err(refuse(format!("a Platform file must have apiVersion {expected}")));
+    if document.get("apiVersion").and_then(Value::as_str) != Some(API_VERSION) {
+        return Err(refuse(format!("a Platform file must have apiVersion {API_VERSION}")));
     }
     let spec = document.get("spec").cloned().unwrap_or_default();
     serde_json::from_value(spec).map(Some).map_err(|error| refuse(format!("spec: {error}")))
@@ -400,7 +399,7 @@ fn lock_of(root: &ComponentVersion, closure: &Closure) -> ReleaseLock {
     let repositories = closure.repositories.iter().map(|repository| repository.specification()).collect();
     let components = closure.nodes.values().map(locked_component).collect();
     ReleaseLock {
-        api_version: format!("{}/{VERSION}", plinth_api::platform::GROUP),
+        api_version: API_VERSION.to_owned(),
         kind: "ReleaseLock".to_owned(),
         root: LockedRef { name: root.name.clone(), version: root.version.clone() },
         repositories,

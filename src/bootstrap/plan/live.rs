@@ -69,8 +69,6 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
     if live.is_terminating() {
         return Ok(Standing::again());
     }
-    let ours = wanted.object.label(keys::PLATFORM);
-    let owner = live.label(keys::PLATFORM);
     let object = Value::Object(wanted.object.0.clone());
     let mut fields = compare::differences(&object, &Value::Object(live.0.clone()));
     fields.extend(compare::given_up(&object, live, keys::MANAGER));
@@ -80,15 +78,15 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
     if is_given_up && !fields.iter().any(|field| unverified.starts_with(field.as_str())) {
         fields.push(unverified);
     }
-    if owner == ours || settings.take_over {
+    let Some(owner) = foreign_owner(live, settings).filter(|_| !settings.take_over) else {
         let held = if settings.take_over { Vec::new() } else { held(&object, live, keys::MANAGER) };
         if !held.is_empty() {
             return Err(Error::Held { object: wanted.key.to_string(), fields: held });
         }
         let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
         return Ok(Standing { fields, ..Standing::new(action, Some(live)) });
-    }
-    let owner = owner.map_or_else(|| "somebody else".to_owned(), |platform| format!("platform {platform}"));
+    };
+    let owner = owner.name;
     // CRDs and the namespace are shared by nature; anything else is only left alone where it already is as wanted.
     let label = plinth_engine::yaml::field("metadata.labels", keys::PLATFORM);
     let as_wanted = fields.iter().all(|field| *field == label);

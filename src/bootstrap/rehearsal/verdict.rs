@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plinth_api::{GroupVersionKind, Permission, platform};
+use plinth_api::{GroupVersionKind, Permission, platform::API_VERSION};
 use plinth_run::{Health, Outcome, RunState};
 use serde::Serialize;
 
@@ -107,7 +107,7 @@ pub(super) fn judge(ended: Option<Outcome>, state: &RunState, found: Survey, mis
     let is_done = ended == Some(Outcome::Done);
     let summary = state.summary();
     let mut verdict = Verdict {
-        api_version: format!("{}/{}", platform::GROUP, platform::VERSION),
+        api_version: API_VERSION.into(),
         kind: "Rehearsal".to_owned(),
         source: state.source.clone(),
         outcome: worse(ended),

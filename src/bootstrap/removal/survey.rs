@@ -58,13 +58,13 @@ impl Survey {
 
 /// The kinds that a run writes whatever the distribution.
 pub(crate) fn own_kinds() -> Vec<GroupVersionKind> {
-    vec![
-        GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND),
-        GroupVersionKind::new(rgd::KROP_GROUP, rgd::VERSION, rgd::KIND),
-        GroupVersionKind::new(delivery::GROUP, delivery::VERSION, "Repository"),
-        wanted::crd_kind(),
-        wanted::namespace_kind(),
-    ]
+    let repository = GroupVersionKind::new(delivery::GROUP, delivery::VERSION, "Repository");
+    definition_kinds().into_iter().chain([repository, wanted::crd_kind(), wanted::namespace_kind()]).collect()
+}
+
+/// The kinds of definitions.
+fn definition_kinds() -> [GroupVersionKind; 2] {
+    [rgd::KRO_GROUP, rgd::KROP_GROUP].map(|group| GroupVersionKind::new(group, rgd::VERSION, rgd::KIND))
 }
 
 /// Looks for everything that carries the platform's label, and for what its definitions brought. `plain` asks once, `patient` until
@@ -95,10 +95,8 @@ pub(super) async fn look(platform: &str, plain: &Ports, patient: &Ports) -> Resu
         if runs { &mut survey.controller } else { &mut survey.rights }.extend(found);
     }
     survey.definitions = users_first(survey.definitions);
-    let defined: BTreeSet<_> = survey.definitions.iter().filter_map(|found| defines(&found.object)).collect();
-    for gvk in &defined {
-        survey.instances.extend(list(reader, gvk, &selector).await?);
-    }
+    let defined = all_defined(&survey.definitions);
+    survey.instances = list_all(reader, &defined, &selector).await?;
     let uids: BTreeSet<String> = survey.instances.iter().filter_map(|found| found.object.uid().map(str::to_owned)).collect();
     // One below another goes with it.
     survey.instances.retain(|found| found.object.label(keys::INSTANCE_ID).is_none_or(|parent| !uids.contains(parent)));
@@ -155,6 +153,24 @@ fn noted(found: Vec<Found>, note: &str) -> impl Iterator<Item = Found> {
 pub(crate) async fn list(reader: &dyn Reader, gvk: &GroupVersionKind, selector: &str) -> Result<Vec<Found>, Error> {
     let query = Query { cluster: ClusterKey::host(), gvk: gvk.clone(), namespace: None, selector: selector.to_owned() };
     Ok(ask(reader, &query).await?)
+}
+
+/// The same for several kinds.
+async fn list_all(
+    reader: &dyn Reader,
+    kinds: impl IntoIterator<Item = &GroupVersionKind>,
+    selector: &str,
+) -> Result<Vec<Found>, Error> {
+    let mut all = Vec::new();
+    for gvk in kinds {
+        all.extend(list(reader, gvk, selector).await?);
+    }
+    Ok(all)
+}
+
+/// The kinds that these definitions define.
+fn all_defined(definitions: &[Found]) -> BTreeSet<GroupVersionKind> {
+    definitions.iter().filter_map(|found| defines(&found.object)).collect()
 }
 
 /// What a list answers; none where the kind is not served.
@@ -222,15 +238,9 @@ fn makes(object: &Object) -> Vec<GroupVersionKind> {
 /// The instances of a platform's definitions that no other instance made.
 pub(crate) async fn tops(platform: &str, reader: &dyn Reader) -> Result<Vec<Found>, Error> {
     let selector = naming::platform_selector(platform);
-    let mut kinds = BTreeSet::new();
-    for group in [rgd::KRO_GROUP, rgd::KROP_GROUP] {
-        let definitions = list(reader, &GroupVersionKind::new(group, rgd::VERSION, rgd::KIND), &selector).await?;
-        kinds.extend(definitions.iter().filter_map(|found| defines(&found.object)));
-    }
-    let mut tops = Vec::new();
-    for gvk in kinds {
-        let found = list(reader, &gvk, &selector).await?;
-        tops.extend(found.into_iter().filter(|found| found.object.label(keys::INSTANCE_ID).is_none()));
-    }
+    let definitions = list_all(reader, &definition_kinds(), &selector).await?;
+    let mut tops = list_all(reader, &all_defined(&definitions), &selector).await?;
+    // What was torn from its instance was below it, and says nothing of which distribution this is.
+    tops.retain(|found| found.object.label(keys::INSTANCE_ID).is_none());
     Ok(tops)
 }

@@ -2,7 +2,10 @@
 
 use plinth_api::lock::{LockedResource, ReleaseLock};
 use plinth_bootstrap::install::Controller;
-use plinth_releasechannel::ComponentVersion;
+use plinth_releasechannel::{
+    ComponentVersion,
+    program::{COMPONENT, RESOURCE},
+};
 use serde_json::Value;
 
 use super::up::Loaded;
@@ -11,11 +14,6 @@ use crate::{
     exit::Failure,
     out::Out,
 };
-
-/// The component that plinth itself is.
-const COMPONENT: &str = "plinth.dev/plinth";
-/// Its resource.
-const RESOURCE: &str = "image";
 
 /// Decides, and says where the platform stays without a controller although nobody asked for that.
 pub(super) fn choose(args: &ControllerArgs, source: &SourceArgs, loaded: &mut Loaded, out: Out) -> Result<(), Failure> {

@@ -3,16 +3,13 @@
 use std::{collections::BTreeMap, path::Path};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, platform::NAMESPACE};
 use plinth_engine::ports::Reader;
 use plinth_releasechannel::platform_file;
 use serde_json::Value;
 
 use super::host::Host;
 use crate::{exit::Failure, load::refusal, verbs::unreadable};
-
-/// Where a Secret is that names no namespace (contracts 9).
-const NAMESPACE: &str = "plinth-system";
 
 /// The keys, as PEM text by signature name. As with the OCM controllers a Secret has a key under the name of its signature. Nothing is read
 /// where SOURCE is no Platform file or names no Secret.

@@ -8,7 +8,6 @@
 //! The channel is the only truth: an Artifact that somebody edits is written back, one that the channel no longer has goes, and one that
 //! somebody else made is left alone. Nothing is pruned after a channel that could not be read.
 
-pub mod name;
 pub mod project;
 pub mod selectors;
 #[cfg(test)]
@@ -27,11 +26,11 @@ use plinth_api::{
     GroupVersionKind, Object, ObjectKey,
     artifact::{KIND, PullSecretRef},
     crds,
-    platform::{GROUP, PlatformSpec, VERSION},
+    platform::{GROUP, NAMESPACE, PlatformSpec, VERSION},
 };
 use plinth_cluster::watch::{Owner, WatchSet};
 use plinth_engine::{
-    naming::{keys, label_value},
+    naming::{keys, platform_selector},
     ports::{Answer, Apply, Delete, Query, WriteError},
     schema::Lookup,
 };
@@ -62,8 +61,6 @@ const INTERVAL: Duration = Duration::from_mins(10);
 const AGAIN: Duration = Duration::from_secs(30);
 /// When to look whether the CRD is served.
 const SOON: Duration = Duration::from_secs(1);
-/// Where a Secret is that names no namespace: where the loop runs (contracts 9).
-const NAMESPACE: &str = "plinth-system";
 
 /// Platform of plinth.dev.
 pub fn platform_gvk() -> GroupVersionKind {
@@ -333,7 +330,7 @@ fn selector(platform: &Object) -> String {
 }
 
 fn selector_of(platform: &str) -> String {
-    format!("{}={},{}={}", keys::MANAGED_BY, keys::MANAGED_BY_PLINTH, keys::PLATFORM, label_value(platform))
+    format!("{}={},{}", keys::MANAGED_BY, keys::MANAGED_BY_PLINTH, platform_selector(platform))
 }
 
 fn all(platform: &ObjectKey) -> Query {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plinth_api::{
     Object,
     artifact::{ArtifactSpec, KIND, PullSecretRef},
-    platform::{GROUP, VERSION},
+    platform::API_VERSION,
 };
 use plinth_engine::naming::keys;
 use plinth_releasechannel::{
@@ -14,7 +14,6 @@ use plinth_releasechannel::{
 };
 use serde_json::{Value, json};
 
-use super::name;
 use crate::delivery::image::Images;
 
 /// The Artifacts of a channel, and what of it is none.
@@ -54,7 +53,7 @@ pub fn project(
         for (name, resource, url) in located(descriptor, component, of_component, images, &mut projection.elsewhere) {
             let labels = labels(descriptor.labels.iter().chain(&resource.labels));
             let spec = ArtifactSpec { name, version: component.version.clone(), url, pullsecrets: secrets.to_vec() };
-            let key = name::object_name(&spec.name, &spec.version);
+            let key = object_name(&spec.name, &spec.version);
             found.entry(key).or_default().push(Found { component, resource, labels, spec });
         }
     }
@@ -81,23 +80,15 @@ fn located<'a>(
 ) -> Vec<(String, &'a Resource, String)> {
     let mut pulled = Vec::new();
     for artifact in artifacts {
-        let Some(place) = descriptor
-            .resources
-            .iter()
-            .position(|resource| resource.identity == artifact.resource && resource.version == artifact.version)
-        else {
-            continue;
-        };
-        let resource = &descriptor.resources[place];
+        let is_it = |resource: &&Resource| resource.identity == artifact.resource && resource.version == artifact.version;
+        let Some(resource) = descriptor.resources.iter().find(is_it) else { continue };
         match images.pullable(component, resource).or_else(|| artifact.reference.clone()) {
-            Some(url) if !url.contains("://") => pulled.push((place, url)),
+            Some(url) if !url.contains("://") => pulled.push((artifact.name.clone(), resource, url)),
             _ if is_artifact(&resource.kind) => elsewhere.push(format!("{} of {component}", resource.identity)),
             _ => {}
         }
     }
-    let places: Vec<usize> = pulled.iter().map(|(place, _)| *place).collect();
-    let names = name::names(descriptor, &places);
-    names.into_iter().zip(pulled).map(|(name, (place, url))| (name, &descriptor.resources[place], url)).collect()
+    pulled
 }
 
 /// Whether a consumer would look for it.
@@ -110,15 +101,22 @@ fn object(key: &str, found: Found<'_>, platform: &Object) -> Object {
     let mut labels: BTreeMap<String, Value> = found.labels.into_iter().map(|(name, value)| (name, value.into())).collect();
     labels.insert(keys::MANAGED_BY.to_owned(), keys::MANAGED_BY_PLINTH.into());
     labels.insert(keys::PLATFORM.to_owned(), plinth_engine::naming::label_value(platform.name()).into());
-    let api_version = format!("{GROUP}/{VERSION}");
-    let owner = json!({"apiVersion": api_version, "kind": "Platform", "name": platform.name(),
+    let owner = json!({"apiVersion": API_VERSION, "kind": "Platform", "name": platform.name(),
         "uid": platform.uid().unwrap_or_default(), "controller": true, "blockOwnerDeletion": false});
     Object::from_value(json!({
-        "apiVersion": api_version, "kind": KIND,
+        "apiVersion": API_VERSION, "kind": KIND,
         "metadata": {"name": key, "labels": labels, "ownerReferences": [owner]},
         "spec": found.spec,
     }))
     .expect("a mapping was just written")
+}
+
+/// `metadata.name`: name and version, as far as an API server takes them. Different versions stay different, or collide visibly.
+fn object_name(name: &str, version: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    let text: String = format!("{name}-{version}").chars().map(|c| if fits(c) { c.to_ascii_lowercase() } else { '-' }).collect();
+    let text: String = text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).chars().take(253).collect();
+    text.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
 /// OCM labels that are labels for an API server too; the resource's win over the component's.
@@ -170,5 +168,12 @@ mod tests {
         ];
         let expected = [("crossplane.io/type", "provider"), ("tier", "resource")];
         assert_eq!(labels(all.iter()), expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    }
+
+    #[test]
+    fn object_names_are_those_that_a_server_takes() {
+        assert_eq!(object_name("flux-chart", "v2.8.8"), "flux-chart-v2.8.8");
+        assert_eq!(object_name("Flux_chart", "2.0.0-rc.1+build.7"), "flux-chart-2.0.0-rc.1-build.7");
+        assert_eq!(object_name("a", &"1".repeat(300)).len(), 253);
     }
 }

@@ -10,12 +10,12 @@
 //! So `flux` ships `flux-chart` and `flux-helm-controller`, `crossplane` ships `crossplane-chart` and `crossplane-image`.
 
 use plinth_api::artifact::NAME_LABEL;
-use plinth_releasechannel::descriptor::{Descriptor, Resource};
 
-/// The names of the resources at these places, in their order.
-pub fn names(component: &Descriptor, places: &[usize]) -> Vec<String> {
-    let service = component.name.rsplit('/').next().unwrap_or_default();
-    let resources: Vec<&Resource> = places.iter().map(|place| &component.resources[*place]).collect();
+use crate::descriptor::Resource;
+
+/// The names of a component's artifacts, in their order.
+pub(super) fn names(component: &str, resources: &[&Resource]) -> Vec<String> {
+    let service = component.rsplit('/').next().unwrap_or_default();
     let count =
         |word: &str| resources.iter().filter(|resource| label(resource).is_none() && self::word(resource) == word).count();
     let name = |resource: &&Resource| match (label(resource), word(resource)) {
@@ -49,19 +49,12 @@ fn joined(service: &str, resource: &str, word: &str) -> String {
     }
 }
 
-/// `metadata.name`: name and version, as far as an API server takes them. Different versions stay different, or collide visibly.
-pub fn object_name(name: &str, version: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-    let text: String = format!("{name}-{version}").chars().map(|c| if fits(c) { c.to_ascii_lowercase() } else { '-' }).collect();
-    let text: String = text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).chars().take(253).collect();
-    text.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::descriptor::Descriptor;
 
     fn names_of(component: &str, resources: &[(&str, &str)]) -> Vec<String> {
         let resource = |(name, kind): &(&str, &str)| {
@@ -75,7 +68,7 @@ mod tests {
             Descriptor::from_value(json!({"meta": {"schemaVersion": "v2"}, "component": {"name": component, "version": "1",
             "provider": "acme", "repositoryContexts": [], "sources": [], "componentReferences": [], "resources": resources}}))
             .unwrap();
-        names(&found, &(0..resources.len()).collect::<Vec<_>>())
+        names(&found.name, &found.resources.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -106,12 +99,5 @@ mod tests {
         for (component, resources, expected) in cases {
             assert_eq!(names_of(component, resources), expected, "{component}");
         }
-    }
-
-    #[test]
-    fn object_names_are_those_that_a_server_takes() {
-        assert_eq!(object_name("flux-chart", "v2.8.8"), "flux-chart-v2.8.8");
-        assert_eq!(object_name("Flux_chart", "2.0.0-rc.1+build.7"), "flux-chart-2.0.0-rc.1-build.7");
-        assert_eq!(object_name("a", &"1".repeat(300)).len(), 253);
     }
 }
