@@ -138,7 +138,7 @@ pub enum Error {
         found: ClusterIdentity,
     },
     /// Permissions are missing.
-    #[error("the identity may not: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("the identity lacks {} permission{}:\n  {}", .0.len(), if .0.len() == 1 { "" } else { "s" }, .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
     Permissions(Vec<Permission>),
     /// The saved plan does not fit the world any more.
     #[error("the plan is stale: {0}")]
@@ -203,6 +203,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// The first line, for where the rest is said elsewhere.
+    pub(crate) fn headline(&self) -> String {
+        let message = self.to_string();
+        match message.split_once('\n') {
+            Some((first, _)) => first.trim_end_matches(':').to_owned(),
+            None => message,
+        }
+    }
+
     /// An object of somebody else.
     pub(crate) fn foreign(object: &ObjectKey, owner: &Owner) -> Self {
         Self::Foreign { object: object.to_string(), owner: owner.name.clone(), can_be_taken: !owner.is_controller }

@@ -144,11 +144,11 @@ pub(crate) fn images(content: &Content, distribution: &Distribution, log: &Log) 
     Ok(())
 }
 
-/// Records that a check failed, and hands the error on.
+/// Records that a check failed, and hands the error on. What takes several lines is said whole at the end of the run, once.
 pub(crate) fn failed(log: &Log, id: &str, error: Error) -> Error {
     let page = format!("docs/why/{id}.md");
     let hint = error.hint().map_or_else(|| format!("see {page}"), |hint| format!("{hint} ({page})"));
-    let message = error.to_string();
+    let message = error.headline();
     log.record(EventKind::CheckFinished { id: id.into(), verdict: CheckVerdict::Failed, message, hint: Some(hint) });
     error
 }

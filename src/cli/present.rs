@@ -47,6 +47,16 @@ impl Teller {
         };
         Self { out, form: Mutex::new(form) }
     }
+
+    /// The same for a run whose end standard error says too ([`crate::wire::Session::tell`]): what takes several lines is said once.
+    pub(crate) fn of_run(output: RunOutput, out: Out) -> Self {
+        let teller = Self::new(output, out);
+        let brief = |form| match form {
+            Form::Lines(presenter) => Form::Lines(Box::new(presenter.brief())),
+            form @ (Form::Json | Form::Junit(_) | Form::Github(_)) => form,
+        };
+        Self { form: Mutex::new(brief(teller.form.into_inner().unwrap_or_else(PoisonError::into_inner))), ..teller }
+    }
 }
 
 impl Teller {

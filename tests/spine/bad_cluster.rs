@@ -38,7 +38,18 @@ async fn bad_no_permission() {
     let run = plinth(&["up", &source.source(), "--apply", "--kubeconfig", &kubeconfig]).await.with_code(4);
     let missing =
         ["create customresourcedefinitions.apiextensions.k8s.io", "patch customresourcedefinitions.apiextensions.k8s.io"];
-    assert!(missing.iter().any(|right| run.stderr.contains(right)), "no verb with its resource:\n{}", run.stderr);
+    let told = format!("{}{}", run.stdout, run.stderr);
+    for right in missing {
+        assert!(run.stderr.lines().any(|line| line.trim() == right), "{right} has no line of its own:\n{}", run.stderr);
+        assert_eq!(told.lines().filter(|line| line.contains(right)).count(), 1, "{right} is not said once:\n{told}");
+    }
+    assert!(run.stderr.contains("hint: bind a role with these rules"), "{}", run.stderr);
+    assert!(told.lines().all(|line| line.len() < 200), "a line is too long:\n{told}");
+
+    let json = plinth(&["up", &source.source(), "--apply", "-o", "json", "--kubeconfig", &kubeconfig]).await.with_code(4);
+    assert_eq!(json.stdout.matches(missing[0]).count(), 1, "one event says what is missing:\n{}", json.stdout);
+    let plan = plinth(&["plan", &source.source(), "-o", "json", "--kubeconfig", &kubeconfig]).await.with_code(0);
+    assert!(!plan.stdout.contains("error"), "a plan asks for no rights: {}", plan.stdout);
     let written = server.audit().writes_by("limited").unwrap();
     assert!(written.is_empty(), "{written:#?}");
 }

@@ -40,5 +40,7 @@ async fn show_06_completion() {
     world.up(&distribution.source(), &[]).await.with_code(0);
     let subjects = offered("fish", false, &["--kubeconfig", &world.kubeconfig(), "why", "Deploy"]).await;
     assert!(subjects.contains("Deployment/openmcp-operator"), "{subjects}");
+    let platforms = offered("fish", false, &["--kubeconfig", &world.kubeconfig(), "status", "--platform", ""]).await;
+    assert!(platforms.lines().any(|line| line.trim() == "default"), "{platforms}");
     eprintln!("SHOW 06 completion 5 shells: verbs, contexts, and objects of a platform on a real API server");
 }

@@ -50,8 +50,8 @@ pub const PAGES: [Page; 6] = [
     Page {
         id: PERMISSIONS,
         asks: "may our identity do everything that the plan needs",
-        fails: "A SelfSubjectAccessReview for each verb and kind of the plan was answered, and some with no. All of them are named. \
-                Nothing was written.",
+        fails: "A SelfSubjectAccessReview for each verb and kind of the plan was answered, and some with no. The end of the run names \
+                all of them, a line each. Nothing was written.",
         next: "Have the named rights granted by a ClusterRole, or choose a context with more rights.",
     },
     Page {

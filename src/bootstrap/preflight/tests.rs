@@ -46,8 +46,17 @@ async fn missing_permissions_are_all_named_and_nothing_is_written() {
     }
     assert_eq!(bench.up().await, Outcome::Refused);
     let message = bench.message();
-    assert!(message.contains("create deployments.apps in namespace default"), "{message}");
-    assert!(message.contains("patch resourcegraphdefinitions.kro.run"), "{message}");
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "the identity lacks 2 permissions:",
+            "  create deployments.apps in namespace default",
+            "  patch resourcegraphdefinitions.kro.run"
+        ]
+    );
+    let said = bench.state().checks.into_iter().find(|check| check.id == PERMISSIONS.into()).unwrap();
+    assert_eq!(said.message, "the identity lacks 2 permissions");
     assert!(bench.cluster.writes().is_empty());
     let failed: Vec<String> = failed_checks(&bench.state());
     assert_eq!(failed, [PERMISSIONS]);

@@ -31,7 +31,7 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
         settings.platform = platform;
     }
     let journal = wire::journal(None, &settings.platform, &server)?;
-    let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
+    let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(args.output, out));
     let turn = Turn::Lease { break_lock: args.break_lock, platform: None };
     let delivery = wire::Delivery { removing: true, turn, ..wire::Delivery::default() };
     let session = Session::open(host, journal, vec![teller], &settings.platform, delivery, signals)?;

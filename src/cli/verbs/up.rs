@@ -153,7 +153,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     host.give_up_after(args.timeout);
     if args.apply || in_text {
         config.tell(out);
-        let teller: Arc<dyn Sink> = Arc::new(Teller::new(args.output, out));
+        let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(args.output, out));
         let session = Session::open(host, journal, vec![teller], platform, delivery, signals)?;
         let approver: &dyn Approver = if in_text { &AskInText(out) } else { &Always("--apply".to_owned()) };
         let outcome = bring_up(&loaded, &session, approver, CancellationToken::new()).await;

@@ -88,12 +88,13 @@ impl Session {
     }
 
     /// Says on standard error why a run did not end well: whoever reads standard output as data must not look for it there.
-    /// On a terminal the run's own last lines have said it already.
+    /// On a terminal the run's own last line has said it already, unless it takes several.
     pub(crate) fn tell(&self, outcome: Outcome, out: Out) {
-        if matches!(outcome, Outcome::Done | Outcome::Changes) || std::io::stdout().is_terminal() {
+        let Some(finished) = self.log.read(|state| state.finished.clone()) else { return };
+        let is_said = std::io::stdout().is_terminal() && !finished.message.contains('\n');
+        if matches!(outcome, Outcome::Done | Outcome::Changes) || is_said {
             return;
         }
-        let Some(finished) = self.log.read(|state| state.finished.clone()) else { return };
         out.error(&format!("{outcome}: {}", finished.message));
         if let Some(hint) = finished.hint {
             out.error(&format!("hint: {hint}"));

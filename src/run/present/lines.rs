@@ -34,6 +34,8 @@ pub enum Verbosity {
 #[derive(Clone, Debug, Default)]
 pub struct Presenter {
     verbosity: Verbosity,
+    /// Somebody else says the end's message where it has several lines.
+    is_brief: bool,
     state: RunState,
     said: BTreeMap<ObjectKey, (Health, String)>,
     retries: BTreeMap<String, String>,
@@ -43,6 +45,13 @@ impl Presenter {
     /// A presenter that says this much.
     pub fn new(verbosity: Verbosity) -> Self {
         Self { verbosity, ..Self::default() }
+    }
+
+    /// The same where somebody else says the end's message to the person who reads these lines: where it has several lines, the last line
+    /// has its first one only, and no hint.
+    #[must_use]
+    pub fn brief(self) -> Self {
+        Self { is_brief: true, ..self }
     }
 
     /// The line for an event, without its end; `None` where it says nothing new. The last event gives several lines.
@@ -140,7 +149,12 @@ impl Presenter {
 
     fn finished(&self, outcome: Outcome, message: &str, hint: Option<&str>) -> String {
         let mut lines = message.lines().map(one_line).filter(|line| !line.is_empty());
-        let mut text = columns(&[outcome.word(), &lines.next().unwrap_or_default()]);
+        let first = lines.next().unwrap_or_default();
+        let mut lines = lines.peekable();
+        if self.is_brief && lines.peek().is_some() {
+            return columns(&[outcome.word(), first.trim_end_matches(':'), &totals(&self.state.summary())]);
+        }
+        let mut text = columns(&[outcome.word(), &first]);
         for line in lines {
             text.push_str("\n  ");
             text.push_str(&line);

@@ -237,3 +237,21 @@ fn junit_counts_add_up() {
     assert_eq!(junit.matches("<failure").count(), 2);
     assert!(junit.contains("<skipped message=\"not reached\"/>"));
 }
+
+/// Standard error says the rest: nothing is said twice to whoever reads both.
+#[test]
+fn a_brief_end_has_the_first_line_of_several() {
+    let finished = |message: &str| EventKind::RunFinished {
+        outcome: Outcome::Refused,
+        message: message.into(),
+        hint: Some("ask for them".into()),
+    };
+    let several = events(vec![finished("the identity lacks 2 permissions:\n  get a\n  get b")]);
+    let brief = lines::Presenter::default().brief().line(&several[0]).unwrap();
+    assert!(brief.starts_with("refused  the identity lacks 2 permissions  0 created"), "{brief}");
+    assert!(!brief.contains('\n') && !brief.contains("ask for them"), "{brief}");
+    let whole = lines::Presenter::default().line(&several[0]).unwrap();
+    assert!(whole.contains("\n  get a\n  get b\n  hint: ask for them"), "{whole}");
+    let one = lines::Presenter::default().brief().line(&events(vec![finished("no")])[0]).unwrap();
+    assert!(one.contains("hint: ask for them"), "{one}");
+}
