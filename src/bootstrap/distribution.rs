@@ -9,7 +9,7 @@ mod tests;
 use std::{collections::BTreeSet, sync::Arc};
 
 use plinth_api::{GroupKind, GroupVersionKind, Object, lock::LockedRef, rgd::RgdSpec};
-use plinth_engine::graph::Definition;
+use plinth_engine::{graph::Definition, yaml::Locations};
 use plinth_releasechannel::localization::{Applied, Localization};
 
 use crate::{content::Content, error::Error};
@@ -24,6 +24,8 @@ pub struct Distribution {
     pub rgds: Vec<Rgd>,
     /// The top-level instance as the distribution ships it, before values; a bare one named `default` where it ships none.
     pub instance: Object,
+    /// Where its fields are in its text; nowhere where it is a bare one.
+    pub instance_places: Locations,
     /// What became of the images that the documents name.
     pub images: Images,
 }
@@ -113,8 +115,8 @@ pub fn choose(content: &Content, choice: Option<&Choice>) -> Result<Distribution
     unambiguous(&rgds)?;
     let rgds = ordered(rgds, &component)?;
     let root = rgds.last().ok_or_else(|| Error::NoDistribution(printed(&component)))?;
-    let instance = read::instance(content, &component, root)?;
-    Ok(Distribution { component, rgds, instance, images: Images { map: Arc::clone(&content.images), found } })
+    let (instance, instance_places) = read::instance(content, &component, root)?;
+    Ok(Distribution { component, rgds, instance, instance_places, images: Images { map: Arc::clone(&content.images), found } })
 }
 
 /// The component version with the top-level definition.

@@ -1,5 +1,7 @@
 //! Why a platform cannot be planned, brought up or removed.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use plinth_api::{ObjectKey, Permission, lock::LockedRef};
 use plinth_engine::{
@@ -15,7 +17,7 @@ use crate::{held::Held, plan::owner::Owner};
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Error {
     /// A document of a component is wrong; one finding a line.
-    #[error("{resource} of component {}:{}:{}", .component.name, .component.version, lines(.findings))]
+    #[error("{resource} of component {}:{}:{}", .component.name, .component.version, lines(&quoted(.findings)))]
     Document {
         /// The component version.
         component: LockedRef,
@@ -49,14 +51,12 @@ pub enum Error {
         choices: Vec<String>,
     },
     /// The values do not fit the distribution's schema.
-    #[error("the values{} do not fit {kind}:{}", .file.as_ref().map(|file| format!(" of {file}")).unwrap_or_default(), lines(.findings))]
+    #[error("the values do not fit {kind}:{}", lines(.findings))]
     Values {
         /// The top-level kind.
         kind: String,
-        /// The file that brings all of them, where there is one.
-        file: Option<String>,
         /// What is wrong.
-        findings: Vec<Diagnostic>,
+        findings: Vec<Placed>,
     },
     /// A name that no server takes.
     #[error(
@@ -294,10 +294,31 @@ fn home(object: &ObjectKey) -> String {
     object.namespace.as_ref().map_or_else(|| "the cluster".to_owned(), |namespace| format!("namespace {namespace}"))
 }
 
-/// One finding a line, each as `line:column path: message (hint)`; a single one stays on the line.
-fn lines(findings: &[Diagnostic]) -> String {
-    match findings {
-        [one] => format!(" {}", one.quoted()),
-        _ => findings.iter().fold(String::new(), |text, finding| text + "\n  " + &finding.quoted()),
+/// A finding with the text that its place is in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// What the place begins with: `FILE:` as compilers write it, or the resource of a component as [`Error::Document`] says it; empty
+    /// where there is no place.
+    pub text: String,
+    /// What is wrong there.
+    pub finding: Diagnostic,
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.text, self.finding.quoted())
     }
+}
+
+/// One finding a line; a single one stays on the line.
+fn lines(findings: &[impl ToString]) -> String {
+    match findings {
+        [one] => format!(" {}", one.to_string()),
+        _ => findings.iter().fold(String::new(), |text, finding| text + "\n  " + &finding.to_string()),
+    }
+}
+
+/// The findings of one document, each as `line:column path: message (hint)`.
+fn quoted(findings: &[Diagnostic]) -> Vec<String> {
+    findings.iter().map(Diagnostic::quoted).collect()
 }

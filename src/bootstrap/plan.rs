@@ -125,7 +125,7 @@ pub fn draft(
     let (built, source) = compile::all(distribution, settings, served)?;
     let instance = wanted::instance(distribution, settings);
     let root = built.last().expect("a distribution has at least its top-level definition");
-    values::check(&instance, &root.graph, settings)?;
+    values::check(&instance, &root.graph, distribution, settings)?;
     let places = expand::all(&instance, &built)?;
     place::names_of(&places)?;
     let mut remarks = lock::covers(&places, &content.lock)?;

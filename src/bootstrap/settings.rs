@@ -22,8 +22,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// `--values`, `Platform.spec.values`.
     pub values: Map<String, Value>,
-    /// Where `--values` come from, for lines and columns.
-    pub values_file: Option<ValuesFile>,
+    /// The files that the values come from, for lines and columns; the one that wins comes first.
+    pub values_files: Vec<ValuesFile>,
     /// OCM repository specification for the Repository that the instance names (contracts 5).
     pub repository: Option<Value>,
     /// CRDs that the run installs where nobody serves their kinds.
@@ -46,13 +46,15 @@ pub struct Settings {
     pub grace_by_kind: BTreeMap<String, Duration>,
 }
 
-/// The file of `--values`.
+/// A file with values.
 #[derive(Clone, Debug)]
 pub struct ValuesFile {
     /// As the user wrote it.
     pub name: String,
     /// Where its fields are.
     pub locations: Locations,
+    /// The path of the values in it: empty where it holds nothing else.
+    pub under: &'static str,
 }
 
 impl Default for Settings {
@@ -62,7 +64,7 @@ impl Default for Settings {
             source: String::new(),
             namespace: None,
             values: Map::new(),
-            values_file: None,
+            values_files: Vec::new(),
             repository: None,
             definitions: plinth_api::crds::platform(),
             hands_over: false,

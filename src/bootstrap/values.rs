@@ -2,14 +2,15 @@
 
 use plinth_api::Object;
 use plinth_engine::{
-    Diagnostic,
+    Diagnostic, Location,
     graph::Graph,
     schema::{self, Schema},
 };
 use serde_json::{Map, Value};
 
 use crate::{
-    error::Error,
+    distribution::{self, Distribution},
+    error::{Error, Placed},
     settings::{Settings, ValuesFile},
 };
 
@@ -43,24 +44,43 @@ pub fn merge_maps(base: &mut Map<String, Value>, values: &Map<String, Value>) {
     }
 }
 
-/// Refuses an instance that the API server would refuse, and fields that it would drop in silence. A finding about a field that
-/// the values file sets has its place there.
-pub fn check(instance: &Object, graph: &Graph, settings: &Settings) -> Result<(), Error> {
-    let mut findings = findings(instance, schema_of(graph)?.as_ref());
+/// Refuses an instance that the API server would refuse, and fields that it would drop in silence. Each finding has its place in the
+/// file that brings the field, or what is around it.
+pub fn check(instance: &Object, graph: &Graph, distribution: &Distribution, settings: &Settings) -> Result<(), Error> {
+    let findings = findings(instance, schema_of(graph)?.as_ref());
     if findings.is_empty() {
         return Ok(());
     }
-    let mut file = None;
-    if let Some(ValuesFile { name, locations }) = &settings.values_file {
-        for finding in &mut findings {
-            let path = finding.path.strip_prefix("spec").map(|path| path.trim_start_matches('.'));
-            finding.location = path.filter(|path| !path.is_empty()).and_then(|path| locations.get(path));
-            if finding.location.is_some() {
-                file = Some(name.clone());
-            }
+    let findings = findings.into_iter().map(|finding| placed(finding, distribution, settings)).collect();
+    Err(Error::Values { kind: graph.instance.gvk.to_string(), findings })
+}
+
+/// The finding with its place: where most of its path is written, and of equals the text that wins.
+fn placed(mut finding: Diagnostic, distribution: &Distribution, settings: &Settings) -> Placed {
+    let in_values = settings.values_files.iter().filter_map(|file| {
+        let (depth, place) = place_of_value(file, &finding.path)?;
+        Some((depth, place, format!("{}:", file.name)))
+    });
+    let name = format!("instance of component {}: ", distribution::printed(&distribution.component));
+    let in_instance = distribution.instance_places.reach(&finding.path).map(|(depth, place)| (depth, place, name));
+    let mut best: Option<(usize, Location, String)> = None;
+    for candidate in in_values.chain(in_instance) {
+        if best.as_ref().is_none_or(|(depth, ..)| candidate.0 > *depth) {
+            best = Some(candidate);
         }
     }
-    Err(Error::Values { kind: graph.instance.gvk.to_string(), file, findings })
+    let (location, text) = best.map(|(_, location, text)| (location, text)).unzip();
+    finding.location = location;
+    Placed { text: text.unwrap_or_default(), finding }
+}
+
+/// How many segments of a path below the instance are written in a file of values, and where they end; `None` where it has nothing of it.
+fn place_of_value(file: &ValuesFile, path: &str) -> Option<(usize, Location)> {
+    let below = path.strip_prefix("spec")?;
+    let (depth, place) = file.locations.reach(format!("{}{below}", file.under).trim_start_matches('.'))?;
+    let outside = if file.under.is_empty() { 0 } else { file.under.split('.').count() };
+    // What is the instance's `spec` is written there, but not as a field.
+    (depth > outside).then_some((depth - outside + 1, place))
 }
 
 fn findings(instance: &Object, schema: &Schema) -> Vec<Diagnostic> {

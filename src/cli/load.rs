@@ -171,6 +171,7 @@ pub(crate) fn settings(
     };
     if let Some(file) = platform {
         settings.platform.clone_from(&file.name);
+        settings.values_files.push(file.values.clone());
     }
     if let Some(platform) = &channel.platform {
         settings.values.clone_from(&platform.values);
@@ -178,7 +179,9 @@ pub(crate) fn settings(
     if let Some(file) = &args.values {
         let document = values(file)?;
         overlay(&mut settings.values, document.value.as_object().cloned().unwrap_or_default());
-        settings.values_file = Some(ValuesFile { name: file.display().to_string(), locations: document.locations });
+        settings
+            .values_files
+            .insert(0, ValuesFile { name: file.display().to_string(), locations: document.locations, under: "" });
     }
     Ok(settings)
 }

@@ -23,6 +23,7 @@ use crate::repository::{ComponentRepository, ComponentVersion};
 use crate::selection::Selection;
 use crate::signature::KeyRing;
 use crate::source::{RepositoryRef, SourceRef};
+use crate::text::TextError;
 use crate::verify::verify;
 use crate::{text, versions};
 
@@ -123,7 +124,7 @@ pub fn platform_file(path: &Path) -> Result<Option<PlatformSpec>, ResolveError> 
     }
     let bytes = crate::ctf::archive::read_file(path, LIMIT)?;
     let refuse = |reason: String| ResolveError::Option { option: path.display().to_string(), reason };
-    let document: Value = text::document(&bytes).map_err(|error| refuse(error.to_string()))?;
+    let document: Value = text::document(&bytes).map_err(|error| misread(path, error))?;
     if document.get("kind").and_then(Value::as_str) != Some("Platform") {
         return Ok(None);
     }
@@ -131,7 +132,24 @@ pub fn platform_file(path: &Path) -> Result<Option<PlatformSpec>, ResolveError> 
         return Err(refuse(format!("a Platform file must have apiVersion {API_VERSION}")));
     }
     let spec = document.get("spec").cloned().unwrap_or_default();
-    serde_json::from_value(spec).map(Some).map_err(|error| refuse(format!("spec: {error}")))
+    serde_json::from_value(spec).map(Some).map_err(|error| match spec_in(&bytes) {
+        Err(placed) => misread(path, TextError { message: format!("spec: {}", placed.message), ..placed }),
+        Ok(()) => refuse(format!("spec: {error}")),
+    })
+}
+
+/// Reads the specification out of the text itself: its error has a place.
+fn spec_in(bytes: &[u8]) -> Result<(), TextError> {
+    #[derive(serde::Deserialize)]
+    struct File {
+        #[serde(rename = "spec")]
+        _spec: PlatformSpec,
+    }
+    text::yaml::<File>(std::str::from_utf8(bytes).unwrap_or_default()).map(drop)
+}
+
+fn misread(path: &Path, error: TextError) -> ResolveError {
+    ResolveError::Option { option: error.place_in(path.display()), reason: error.message }
 }
 
 /// Flags win over the Platform file.

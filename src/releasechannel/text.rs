@@ -16,6 +16,13 @@ pub struct TextError {
     pub message: String,
 }
 
+impl TextError {
+    /// `FILE:line:column`, as compilers write it.
+    pub(crate) fn place_in(&self, file: impl std::fmt::Display) -> String {
+        if self.line == 0 { file.to_string() } else { format!("{file}:{}:{}", self.line, self.column) }
+    }
+}
+
 fn place(line: u64, column: u64) -> String {
     if line == 0 { String::new() } else { format!("line {line}, column {column}: ") }
 }

@@ -101,3 +101,21 @@ async fn bad_name_of_a_platform() {
     let usage = plinth(&["status", "--platform", "Not_a_label"]).await.with_code(64);
     assert!(usage.stderr.contains("lower-case letters"), "{}", usage.stderr);
 }
+
+/// As mistakes in graphs: with file, line and column.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_values_say_file_line_and_column() {
+    let distribution = Distribution::sample();
+    let source = platform_file(&distribution, "sample");
+    let text = std::fs::read_to_string(&source).unwrap() + "  values:\n    ocmRepoName: [a]\n    sizze: 1\n";
+    std::fs::write(&source, text).unwrap();
+    refused(&source, &["platform.yaml:8:5 spec.ocmRepoName: ", "platform.yaml:9:12 spec.sizze: "]).await;
+
+    let distribution = Distribution::sample();
+    let (line, column) = distribution.edit("instance.yaml", "ocmRepoName:", "ocmRepoNam:");
+    let place = format!("open-control-plane-platform:v0.0.4: {line}:{} spec", column + "ocmRepoNam: ".len());
+    refused(&distribution.source(), &["instance of component ", &place, "ocmRepoNam"]).await;
+    let distribution = Distribution::sample();
+    distribution.edit("instance.yaml", "kind: OpenControlPlanePlatform", "kind: OtherPlatform");
+    refused(&distribution.source(), &["instance of component ", "open-control-plane-platform:v0.0.4: 4:7 kind: "]).await;
+}

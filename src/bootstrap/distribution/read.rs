@@ -6,7 +6,7 @@ use plinth_api::{GroupKind, GroupVersionKind, Object, lock::LockedRef, rgd};
 use plinth_engine::{
     Diagnostic,
     graph::Definition,
-    yaml::{self, Document},
+    yaml::{self, Document, Locations},
 };
 use plinth_releasechannel::localization::{Applied, Localization};
 use serde_json::{Value, json};
@@ -96,12 +96,12 @@ fn definition(document: &Document, text: &str) -> Result<(Definition, Object), V
     Ok((definition, object.expect("a document that is a definition is a mapping")))
 }
 
-/// The instance that a distribution ships, or a bare one.
-pub(super) fn instance(content: &Content, component: &LockedRef, root: &Rgd) -> Result<Object, Error> {
+/// The instance that a distribution ships with the places of its fields, or a bare one.
+pub(super) fn instance(content: &Content, component: &LockedRef, root: &Rgd) -> Result<(Object, Locations), Error> {
     let gvk = root.defines();
     let Some((_, text)) = content.instances.iter().find(|(owner, _)| owner == component) else {
         let bare = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": {"name": "default"}, "spec": {}});
-        return Ok(Object::from_value(bare).expect("a JSON object was just written"));
+        return Ok((Object::from_value(bare).expect("a JSON object was just written"), Locations::default()));
     };
     let refuse = |findings| Error::Document { component: component.clone(), resource: "instance".into(), findings };
     let documents = yaml::documents(text).map_err(|finding| refuse(vec![finding]))?;
@@ -109,10 +109,11 @@ pub(super) fn instance(content: &Content, component: &LockedRef, root: &Rgd) -> 
         let finding = Diagnostic::error("", format!("must be one document, and holds {}", documents.len()));
         return Err(refuse(vec![finding]));
     };
-    checked_instance(document, &gvk).map_err(|mut finding| {
+    let instance = checked_instance(document, &gvk).map_err(|mut finding| {
         document.locations.locate(std::slice::from_mut(&mut finding));
         refuse(vec![finding])
-    })
+    })?;
+    Ok((instance, document.locations.clone()))
 }
 
 fn checked_instance(document: &Document, gvk: &GroupVersionKind) -> Result<Object, Diagnostic> {

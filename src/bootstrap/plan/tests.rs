@@ -98,18 +98,42 @@ async fn values_that_do_not_fit_are_refused() {
     }
 }
 
+/// A file of values, and the values.
+fn file(name: &str, text: &str, under: &'static str) -> (crate::ValuesFile, serde_json::Map<String, Value>) {
+    let document = plinth_engine::yaml::documents(text).unwrap().remove(0);
+    let values = under.split('.').filter(|field| !field.is_empty()).fold(&document.value, |value, field| &value[field]);
+    let values = values.as_object().unwrap().clone();
+    (crate::ValuesFile { name: name.into(), locations: document.locations, under }, values)
+}
+
 #[tokio::test(start_paused = true)]
 async fn values_that_do_not_fit_say_where_they_are() {
-    let mut bench = Bench::new();
-    let document = plinth_engine::yaml::documents("ocmRepoName: repo\nsize: big\n").unwrap().remove(0);
-    bench.settings.values = document.value.as_object().unwrap().clone();
-    bench.settings.values_file = Some(crate::ValuesFile { name: "values.yaml".into(), locations: document.locations });
-    assert_eq!(bench.plan().await.0, Outcome::Refused);
-    assert!(
-        bench.message().starts_with("the values of values.yaml do not fit Platform.acme.example/v1alpha1: 2:7 spec.size: "),
-        "{}",
-        bench.message()
-    );
+    let flag = file("values.yaml", "ocmRepoName: repo\nsize: big\n", "");
+    let platform = file("platform.yaml", "spec:\n  values:\n    other: 1\n    size: bigger\n", "spec.values");
+    let shipped = INSTANCE.replace("  ocmRepoName: repo\n", "  ocmRepoName: repo\n  sort: [a]\n  size: huge\n");
+    let instance = "instance of component acme.example/platform:v1.0.0";
+    for (files, text, places) in [
+        (vec![&flag], INSTANCE, vec!["values.yaml:2:7 spec.size: "]),
+        (vec![&platform], INSTANCE, vec!["platform.yaml:3:12 spec.other: ", "platform.yaml:4:11 spec.size: "]),
+        (vec![&flag, &platform], INSTANCE, vec!["platform.yaml:3:12 spec.other: ", "values.yaml:2:7 spec.size: "]),
+        (vec![], shipped.as_str(), vec!["7:3 spec.sort: ", "8:9 spec.size: "]),
+        (vec![&flag], shipped.as_str(), vec!["7:3 spec.sort: ", "values.yaml:2:7 spec.size: "]),
+        (vec![], &INSTANCE.replace("ocmRepoName: repo", "ocmRepoName: 7"), vec!["6:16 spec.ocmRepoName: "]),
+    ] {
+        let mut bench = Bench::new();
+        bench.content.instances = vec![(component("platform"), text.into())];
+        for (file, values) in files.iter().rev() {
+            bench.settings.values.extend(values.clone());
+            bench.settings.values_files.insert(0, file.clone());
+        }
+        assert_eq!(bench.plan().await.0, Outcome::Refused);
+        for place in places {
+            let place =
+                if place.starts_with(|c: char| c.is_ascii_digit()) { format!("{instance}: {place}") } else { place.into() };
+            assert!(bench.message().contains(&place), "no {place}:\n{}", bench.message());
+        }
+        assert!(bench.message().starts_with("the values do not fit Platform.acme.example/v1alpha1:"), "{}", bench.message());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plinth_bootstrap::settings::DEFAULT_PLATFORM;
+use plinth_bootstrap::{ValuesFile, settings::DEFAULT_PLATFORM};
 use plinth_engine::{
     Diagnostic,
     yaml::{self, Document},
@@ -14,12 +14,12 @@ use super::refusal;
 use crate::{exit::Failure, files, platform};
 
 /// A Platform file as it is written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct PlatformFile {
-    /// As the user wrote it.
-    pub(crate) file: String,
     /// `metadata.name`; `default` where there is none.
     pub(crate) name: String,
+    /// Where its values are.
+    pub(crate) values: ValuesFile,
 }
 
 /// Reads SOURCE where it is a Platform file. Contacts nobody.
@@ -33,7 +33,8 @@ pub(crate) fn read(source: &str) -> Result<Option<PlatformFile>, Failure> {
     let misread = |finding: Diagnostic| Failure::refused(format!("{source}:{}", finding.quoted()));
     let document = yaml::documents(&text).map_err(misread)?.pop().unwrap_or_default();
     let name = name(&document).map_err(misread)?;
-    Ok(Some(PlatformFile { file: source.to_owned(), name }))
+    let values = ValuesFile { name: source.to_owned(), locations: document.locations, under: "spec.values" };
+    Ok(Some(PlatformFile { name, values }))
 }
 
 /// The name of the platform that SOURCE is, `default` for any other SOURCE and where it cannot be read.
@@ -73,7 +74,7 @@ mod tests {
         assert_eq!(of("metadata:\n  name: a-1\n").unwrap(), "a-1");
         assert_eq!(of("").unwrap(), "default");
         assert_eq!(named("nowhere.tgz"), "default");
-        assert_eq!(read("nowhere.tgz").unwrap(), None);
+        assert!(read("nowhere.tgz").unwrap().is_none());
     }
 
     #[test]

@@ -39,6 +39,12 @@ impl Locations {
         segments(path).map_or(self.here, |path| self.follow(&path).0.here)
     }
 
+    /// The same, with how many segments of the path lead there.
+    pub fn reach(&self, path: &str) -> Option<(usize, Location)> {
+        let (found, depth) = self.follow(&segments(path)?);
+        Some((depth, found.here?))
+    }
+
     /// Gives every finding without a place the place of its path.
     pub fn locate(&self, findings: &mut [Diagnostic]) {
         for finding in findings.iter_mut().filter(|finding| finding.location.is_none()) {

@@ -1,5 +1,7 @@
 //! `instance.yaml` and `scenario.yaml` beside a `channel.yaml` become resources of the distribution (contracts 7).
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::{Constructor, LIMIT};
@@ -48,16 +50,28 @@ fn owner_of_instance(constructor: &Constructor, components: &[Value]) -> Result<
             }
         }
     }
-    let file = constructor.folder.join(INSTANCE);
     if components.iter().any(|component| rgd_files(component).any(|file| read(constructor, file).is_err())) {
         return Ok(0);
     }
-    Err(constructor.refuse(format!("no component has an RGD for the kind `{kind}` of {}", file.display())))
+    let file = constructor.folder.join(INSTANCE);
+    Err(constructor.refuse(format!("no component has an RGD for the kind `{kind}` of {}", place_of_kind(&file))))
+}
+
+/// `FILE:line:column` of the kind, as compilers write it.
+fn place_of_kind(file: &Path) -> String {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        kind: serde_saphyr::Spanned<Value>,
+    }
+    let bytes = read_file(file, LIMIT).unwrap_or_default();
+    let read = text::yaml::<Kind>(std::str::from_utf8(&bytes).unwrap_or_default());
+    let place = read.map(|read| format!(":{}:{}", read.kind.referenced.line(), read.kind.referenced.column()));
+    format!("{}{}", file.display(), place.unwrap_or_default())
 }
 
 fn read(constructor: &Constructor, relative: &str) -> Result<Vec<Value>, ResolveError> {
     let bytes = read_file(&constructor.file_at(relative)?, LIMIT)?;
-    text::yaml_documents(&bytes).map_err(|error| constructor.refuse(format!("{relative}: {error}")))
+    text::yaml_documents(&bytes).map_err(|error| constructor.refuse(format!("{} {}", error.place_in(relative), error.message)))
 }
 
 fn rgd_files(component: &Value) -> impl Iterator<Item = &str> {

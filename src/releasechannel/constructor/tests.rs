@@ -164,7 +164,7 @@ fn an_archive_that_nothing_of_ocm_reads_is_refused() {
 fn an_instance_without_its_rgd_is_refused() {
     let folder = folder(&[("instance.yaml", "kind: Q\n")]);
     let error = pack(folder.path(), &Limits::default()).unwrap_err().to_string();
-    assert!(error.contains("instance.yaml") && error.contains('Q'), "{error}");
+    assert!(error.contains("instance.yaml:1:7") && error.contains('Q'), "{error}");
 }
 
 /// The corpus' constructor: the same resources with the same digests as the tool that it was written for.

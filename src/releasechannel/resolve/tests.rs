@@ -296,7 +296,13 @@ async fn a_platform_file_is_a_source_and_flags_win() {
     assert_eq!(gateways(&resolve(&source, &flag, &offline()).await.unwrap()), ["1.3.0"]);
     std::fs::write(&path, text("  colour: red\n")).unwrap();
     let error = resolve(&source, &Selection::default(), &offline()).await.unwrap_err();
-    assert!(error.to_string().contains("colour") && error.to_string().contains("platform.yaml"), "{error}");
+    assert!(
+        error.to_string().contains("platform.yaml:6:3 cannot be used: spec: ") && error.to_string().contains("colour"),
+        "{error}"
+    );
+    std::fs::write(&path, "apiVersion: plinth.dev/v1alpha1\nkind: Platform\nspec: [\n").unwrap();
+    let error = resolve(&source, &Selection::default(), &offline()).await.unwrap_err();
+    assert!(error.to_string().contains("platform.yaml:"), "{error}");
 }
 
 #[test]
