@@ -5,6 +5,7 @@
 
 mod expected;
 mod made;
+mod removal;
 #[cfg(test)]
 mod tests;
 
@@ -54,6 +55,8 @@ pub(crate) struct Tree {
     pub(crate) leaves: BTreeMap<ObjectKey, Leaf>,
     /// What is there belongs to a platform whose top-level instance is not there: what is lacking, as a sentence.
     pub(crate) begun: Option<String>,
+    /// A removal has begun and has not ended: the sign of it, as a sentence.
+    pub(crate) removing: Option<String>,
 }
 
 impl Tree {
@@ -79,9 +82,10 @@ impl Tree {
             found.extend(made::by_definitions(made, &found));
         }
         let begun = begun(&found, &defined, &made);
+        let removing = removal::sign(&found, &defined, &made);
         let graphs = compile(&definitions, schemas).await?;
         let outside = expected::outside(&graphs, &found, reader).await?;
-        Ok(Self { begun, ..Self::of(&found, &graphs, &outside) })
+        Ok(Self { begun, removing, ..Self::of(&found, &graphs, &outside) })
     }
 
     /// The tree of these objects alone; what is lacking is not known.
@@ -119,7 +123,7 @@ impl Tree {
         };
         let mut leaves: BTreeMap<ObjectKey, Leaf> = found.iter().map(|(key, object)| (key.clone(), leaf(key, object))).collect();
         leaves.extend(expected::missing(graphs, found, outside));
-        let mut tree = Self { leaves, begun: None };
+        let mut tree = Self { leaves, ..Self::default() };
         tree.link();
         tree.settle(graphs);
         tree

@@ -30,6 +30,7 @@ mod show;
 mod state;
 mod terminal;
 mod torn;
+mod unfinished;
 mod verbs;
 mod watch;
 mod world;

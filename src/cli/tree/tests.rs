@@ -231,3 +231,32 @@ async fn a_platform_that_was_only_begun_is_not_ready_and_not_absent() {
     assert_eq!(tree.begun.as_deref(), Some("there is no ResourceGraphDefinition yet"));
     assert_eq!(tree.health(), Health::InProgress);
 }
+
+/// By what it leaves, until it has ended: any machine may ask.
+#[tokio::test]
+async fn a_removal_that_was_killed_is_seen() {
+    let cluster = platform();
+    let removing = async || load(&cluster).await.removing;
+    assert_eq!(removing().await, None);
+    let delete = |key: &ObjectKey| {
+        let mut object = cluster.objects()[key].clone();
+        object.metadata_mut().insert("deletionTimestamp".into(), "2026-12-01T00:00:00Z".into());
+        cluster.put(&object);
+    };
+    let top = key("x.test/v1", "Top", "default");
+    delete(&top);
+    assert_eq!(removing().await, Some(format!("{top} is being deleted")));
+    cluster.take(&top).unwrap();
+    cluster.take(&key("x.test/v1", "App", "app")).unwrap();
+    assert_eq!(removing().await, None, "as if it had not come up yet");
+
+    let definitions: Vec<ObjectKey> = cluster.objects().into_keys().filter(|key| key.gvk.kind == rgd::KIND).collect();
+    let definition = definitions.iter().find(|key| key.name == "top").unwrap();
+    delete(definition);
+    assert_eq!(removing().await, Some(format!("{definition} is being deleted")));
+    let mut crd = cluster.objects().into_values().find(|object| object.name() == "tops.x.test").unwrap();
+    crd.metadata_mut().insert("labels".into(), json!({keys::PLATFORM: PLATFORM, keys::RGD_NAME: "top"}));
+    cluster.put(&crd);
+    cluster.take(definition).unwrap();
+    assert!(removing().await.unwrap().starts_with("the definition of CustomResourceDefinition"));
+}

@@ -1,5 +1,7 @@
 //! `plinth status` and `plinth why`: health as a tree or JSON, as an exit code, and explained.
 
+mod removal;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use plinth_api::ObjectKey;
@@ -28,15 +30,19 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outcome, Failure> {
     let filter = Filter::parse(args.filter.as_deref().unwrap_or_default())
         .map_err(|error| Failure::new(Outcome::Usage, format!("--filter: {error}")))?;
-    let (host, _) = connect(global).await?;
+    let (host, server) = connect(global).await?;
     host.give_up_after(args.timeout);
     let asked = args.which.platform.as_deref();
     let found = if args.wait { settled(asked, &host, args.timeout, out).await } else { load(asked, &host).await };
     let (name, tree) = found.map_err(|unclear| unclear.failure(&host.1))?;
-    let shown = kept(&tree, &filter);
+    let removal = match &name {
+        Some(name) => removal::unfinished(name, &tree, &host, &server).await,
+        None => None,
+    };
+    let (about, shown) = (About { name, removal }, kept(&tree, &filter));
     match args.output {
-        Output::Human => human(name.as_deref(), &tree, &shown, out),
-        Output::Json => out.data(&document(name.as_deref(), &tree, &shown).to_string()),
+        Output::Human => human(&about, &tree, &shown, out),
+        Output::Json => out.data(&document(&about, &tree, &shown).to_string()),
     }
     Ok(match tree.health() {
         Health::Current => Outcome::Done,
@@ -186,8 +192,15 @@ fn kept(tree: &Tree, filter: &Filter) -> BTreeSet<ObjectKey> {
     kept
 }
 
-fn human(name: Option<&str>, tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
-    let named = name.map(|name| format!(" {name}")).unwrap_or_default();
+/// What is said of the platform as a whole.
+struct About {
+    name: Option<String>,
+    /// A removal that has not ended.
+    removal: Option<String>,
+}
+
+fn human(about: &About, tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
+    let named = about.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     if tree.health() == Health::NotFound {
         out.data(&format!("there is no platform{named} on this cluster"));
         return;
@@ -195,7 +208,9 @@ fn human(name: Option<&str>, tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) 
     let ready = tree.leaves.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
     out.data(&format!("{}  platform{named}  {ready} of {} ready", word(tree.health()), tree.leaves.len()));
     tree.unverified().iter().for_each(|what| out.data(&format!("unverified   {what}")));
-    if let Some(lacks) = &tree.begun {
+    if let Some(removal) = &about.removal {
+        out.data(&format!("not removed to the end: {removal}"));
+    } else if let Some(lacks) = &tree.begun {
         out.data(&format!(
             "not brought up, or not removed to the end: {lacks}; plinth up brings it up, plinth down --apply removes it"
         ));
@@ -219,9 +234,16 @@ fn branch(tree: &Tree, kept: &BTreeSet<ObjectKey>, (key, leaf): (&ObjectKey, &Le
     }
 }
 
-fn document(name: Option<&str>, tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_json::Value {
+fn document(about: &About, tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_json::Value {
     let shown = tree.leaves.iter().filter(|(key, _)| kept.contains(*key));
     let objects: Vec<_> =
         shown.map(|(key, leaf)| json!({"subject": key, "parent": leaf.parent, "verdict": leaf.verdict})).collect();
-    json!({"platform": name, "health": tree.health(), "lacks": tree.begun, "unverified": tree.unverified(), "objects": objects})
+    json!({
+        "platform": about.name,
+        "health": tree.health(),
+        "lacks": tree.begun,
+        "removal": about.removal,
+        "unverified": tree.unverified(),
+        "objects": objects,
+    })
 }
