@@ -23,6 +23,12 @@ pub struct PlatformSpec {
     /// Which distribution of the channel, where it holds several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<DistributionChoice>,
+    /// Namespace of the top-level instance and its delivery objects; where absent, the distribution's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Label that a component reference must have, where references to its component have it at all.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Version range per component name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub select: BTreeMap<String, String>,
@@ -36,11 +42,16 @@ pub struct PlatformSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<UpgradePolicy>,
     /// Whether Artifact objects are kept.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_not")]
     pub artifacts: bool,
-    /// Stops the loop for this platform.
-    #[serde(default)]
+    /// Lets the platform be as it is: its channel is not looked at, and nothing of it is written but what its definitions keep.
+    #[serde(default, skip_serializing_if = "is_not")]
     pub suspend: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// The channel and where it is.
@@ -93,7 +104,7 @@ pub struct UpgradePolicy {
     /// `Manual`, `Patch` or `Minor`.
     #[serde(default)]
     pub policy: String,
-    /// When upgrades may start.
+    /// When upgrades may start: `[DAYS ]HH:MM-HH:MM` in UTC, such as `Sat,Sun 22:00-04:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
 }

@@ -108,7 +108,7 @@ async fn asked(reader: &dyn Reader, built: &[Built], served: &dyn SchemaSource) 
     for (group, kind) in [(delivery::GROUP, "Deployer"), (platform::GROUP, "Platform")] {
         waiting.extend(list(reader, &GroupVersionKind::new(group, platform::VERSION, kind)).await?);
     }
-    let mut rights = rights::of(built, &places, served);
+    let mut rights = rights::of((&[], &serde_json::Map::new()), built, &places, served);
     // What a Deployer applies is known by now: it has said what it lacks.
     rights.open.retain(|sentence| !sentence.ends_with("what it applies is known only during the run"));
     rights.open.extend(open);

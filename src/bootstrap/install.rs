@@ -1,7 +1,7 @@
 //! What installs the controller in the cluster: its account, its roles, the release lock, and the Deployment.
 
-use plinth_api::{GroupVersionKind, Object, lock::ReleaseLock, rbac, rbac::Rights};
-use serde_json::{Value, json};
+use plinth_api::{GroupVersionKind, Object, lock::ReleaseLock, platform, rbac, rbac::Rights};
+use serde_json::{Map, Value, json};
 
 use crate::{
     error::Error,
@@ -20,6 +20,8 @@ pub struct Controller {
     pub image: String,
     /// What it is told besides the platform's name, such as the mirror.
     pub arguments: Vec<String>,
+    /// `spec` of the Platform that it keeps.
+    pub platform: Map<String, Value>,
 }
 
 /// The kinds that installing it writes.
@@ -27,7 +29,7 @@ pub fn kinds() -> Vec<GroupVersionKind> {
     let core = ["ServiceAccount", "ConfigMap"].map(|kind| GroupVersionKind::new("", "v1", kind));
     let roles = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
     let roles = roles.map(|kind| GroupVersionKind::new(rbac::GROUP, "v1", kind));
-    core.into_iter().chain(roles).chain([deployment_kind()]).collect()
+    core.into_iter().chain(roles).chain([platform_kind(), deployment_kind()]).collect()
 }
 
 /// The kind of what runs it.
@@ -35,18 +37,30 @@ pub fn deployment_kind() -> GroupVersionKind {
     GroupVersionKind::new("apps", "v1", "Deployment")
 }
 
+/// The kind of what it keeps.
+pub fn platform_kind() -> GroupVersionKind {
+    GroupVersionKind::new(platform::GROUP, platform::VERSION, "Platform")
+}
+
 /// Everything, in the order in which it is written: who is to act has its rights before it runs.
-pub fn objects(controller: &Controller, platform: &str, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Object>, Error> {
+pub fn objects(controller: &Controller, name: &str, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Object>, Error> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE}});
     let mut objects = vec![object(account)];
     objects.extend(rights::roles(rights));
     objects.push(locked(lock)?);
-    objects.push(deployment(controller, platform));
+    objects.push(kept(controller, name));
+    objects.push(deployment(controller, name));
     Ok(objects)
 }
 
+/// The Platform: what the controller keeps, also where it has to go on with a run that ended too early.
+fn kept(controller: &Controller, name: &str) -> Object {
+    let kind = platform_kind();
+    object(json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}, "spec": controller.platform}))
+}
+
 /// The release lock, from which the controller knows the platform's images.
-fn locked(lock: &ReleaseLock) -> Result<Object, Error> {
+pub(crate) fn locked(lock: &ReleaseLock) -> Result<Object, Error> {
     let text = serde_json::to_string(lock).expect("a lock is made of strings, numbers and lists");
     if text.len() > MOST_LOCK {
         let text = format!("the release lock has {} bytes, and a ConfigMap holds {MOST_LOCK}", text.len());
@@ -112,12 +126,16 @@ mod tests {
 
     #[test]
     fn what_runs_is_restricted_and_has_its_rights_before() {
-        let controller = Controller { image: "r.example/plinth@sha256:1".into(), arguments: vec!["--mirror=r.example".into()] };
+        let controller = Controller {
+            image: "r.example/plinth@sha256:1".into(),
+            arguments: vec!["--mirror=r.example".into()],
+            platform: Map::new(),
+        };
         let objects = objects(&controller, "p", &Rights::default(), &ReleaseLock::default()).unwrap();
         let kinds: Vec<String> = objects.iter().map(|object| object.gvk().unwrap().kind).collect();
-        assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment"]);
+        assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Platform", "Deployment"]);
         assert!(objects.iter().all(|object| super::kinds().contains(&object.gvk().unwrap())));
-        let pod = &objects[4].spec()["template"]["spec"];
+        let pod = &objects[5].spec()["template"]["spec"];
         assert_eq!((&pod["securityContext"]["runAsNonRoot"], &pod["serviceAccountName"]), (&json!(true), &json!("plinth")));
         let container = &pod["containers"][0];
         assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);

@@ -44,5 +44,5 @@ pub use error::Error;
 pub use plan::Planned;
 pub use platforms::{platforms, remains};
 pub use ports::{Access, Alone, Approval, Approver, Lead, Listable, Loop, Ports, Schemas};
-pub use runner::Request;
+pub use runner::{Request, keep};
 pub use settings::{Settings, ValuesFile};

@@ -128,12 +128,13 @@ pub fn draft(
     values::check(&instance, &root.graph, distribution, settings)?;
     let places = expand::all(&instance, &built)?;
     place::names_of(&places)?;
+    let platform = settings.controller.as_ref().map(|controller| controller.platform.clone()).unwrap_or_default();
     let mut remarks = lock::covers(&places, &content.lock)?;
     remarks.extend(images::remarks(content, distribution, settings, &places));
     Ok(Draft {
         deferred: expand::deferred(&built, &places),
         permissions: permissions::needed(&wanted, &places, &built, &source),
-        rights: rights::of(&built, &places, &source),
+        rights: rights::of((&wanted, &platform), &built, &places, &source),
         inputs: inputs(content, settings, &wanted),
         wanted,
         built,

@@ -110,7 +110,9 @@ pub async fn permissions(planned: &Planned, ports: &Ports) -> Result<(), Error> 
 /// Asks for each of these permissions, several at a time.
 pub(crate) async fn allowed(permissions: &BTreeSet<Permission>, ports: &Ports) -> Result<(), Error> {
     let ask = |permission| async move { (permission, ports.access.can_i(permission).await) };
-    let answers: Vec<(&Permission, _)> = stream::iter(permissions).map(ask).buffered(AT_ONCE).collect().await;
+    // Two steps, so that the questions are asked here and only awaited in the stream.
+    let questions: Vec<_> = permissions.iter().map(ask).collect();
+    let answers: Vec<(&Permission, _)> = stream::iter(questions).buffered(AT_ONCE).collect().await;
     let mut missing: Vec<Permission> = Vec::new();
     for (permission, answer) in answers {
         if !answer? {

@@ -5,6 +5,7 @@
 //! | definitions, instances, delivery objects | no: others make them too | watches them, writes status, marks and finalizers |
 //! | revisions of definitions | no: they are numbered | everything |
 //! | generated CRDs | yes | applies them; no other CRD, but it reads all |
+//! | the Repository, definitions, instance and namespaces of the platform | yes | applies them, where its Platform changes |
 //! | children | where the plan knows it | watches the kind, applies and deletes the object |
 //! | children of a definition with a service account | where the plan knows it | watches the kind, acts as that account |
 //! | external references | – | watches the kind |
@@ -27,15 +28,15 @@ use std::collections::BTreeSet;
 
 use plinth_api::{GroupVersionKind, Object, ObjectKey, Permission, crds::ARTIFACT, delivery, platform, rbac::Rights, rgd};
 use plinth_engine::{
-    naming,
+    naming, permission,
     ports::ServiceAccount,
     schema::{Lookup, SchemaSource},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     plan::{Built, Place},
-    wanted,
+    wanted::{self, Step, Wanted},
 };
 use grants::{Grants, Scope};
 pub use objects::roles;
@@ -58,8 +59,13 @@ pub const JOURNAL: &str = "plinth-journal";
 /// Name of the ConfigMap with the release lock.
 pub const LOCK: &str = "plinth-lock";
 
-/// The rights of the loop.
-pub(crate) fn of(built: &[Built], places: &[Place], source: &dyn SchemaSource) -> Rights {
+/// The rights of the loop. What the run itself writes, and the spec of the Platform, are what the controller moves the platform by.
+pub(crate) fn of(
+    (wanted, platform): (&[Wanted], &Map<String, Value>),
+    built: &[Built],
+    places: &[Place],
+    source: &dyn SchemaSource,
+) -> Rights {
     let mut needs = Needs { source, built, places, grants: Grants::default() };
     needs.machinery();
     needs.delivery();
@@ -69,6 +75,11 @@ pub(crate) fn of(built: &[Built], places: &[Place], source: &dyn SchemaSource) -
     for place in places {
         needs.child(place);
     }
+    for wanted in wanted {
+        needs.moved(wanted);
+    }
+    needs.secrets(platform);
+    needs.places();
     needs.grants.rights()
 }
 
@@ -100,7 +111,7 @@ impl Needs<'_> {
         // Creating by name is not told apart from creating another.
         self.grants.add(&own, leases, "leases", None, &["create"]);
         self.grants.add(&own, "", "configmaps", Some(JOURNAL), &["get", "create", "patch"]);
-        self.grants.add(&own, "", "configmaps", Some(LOCK), &["get"]);
+        self.grants.add(&own, "", "configmaps", Some(LOCK), &["get", "create", "patch"]);
     }
 
     fn delivery(&mut self) {
@@ -125,6 +136,36 @@ impl Needs<'_> {
     fn kept(&mut self, group: &str, plural: &str) {
         self.grants.add(&Scope::Cluster, group, plural, None, &KEEP);
         self.grants.add(&Scope::Cluster, group, &format!("{plural}/status"), None, &["patch"]);
+    }
+
+    /// What the controller writes of the platform itself, where its Platform asks for another release or other values.
+    fn moved(&mut self, wanted: &Wanted) {
+        let key = &wanted.key;
+        let is_namespace = key.gvk == wanted::namespace_kind();
+        if !is_namespace && !matches!(wanted.step, Step::Definitions | Step::Instance) {
+            return;
+        }
+        let (plural, scope) = (self.plural(&key.gvk), self.scope(key));
+        self.grants.add(&scope, &key.gvk.group, &plural, Some(&key.name), &["get", "create", "patch"]);
+    }
+
+    /// Where rights lie in a namespace, planning looks whether that is there.
+    fn places(&mut self) {
+        for namespace in self.grants.namespaces() {
+            self.grants.add(&Scope::Cluster, "", "namespaces", Some(&namespace), &["get"]);
+        }
+    }
+
+    /// Credentials and keys that the Platform names.
+    fn secrets(&mut self, platform: &Map<String, Value>) {
+        let keys = platform.get("verify").and_then(|verify| verify["keys"].as_array()).into_iter().flatten();
+        let keys = keys.filter_map(|key| key.get("secretRef"));
+        let credentials = platform.get("source").and_then(|source| source.get("credentialsRef"));
+        for reference in keys.chain(credentials) {
+            let Some(name) = reference["name"].as_str() else { continue };
+            let scope = self.inside(reference["namespace"].as_str().unwrap_or(NAMESPACE));
+            self.grants.add(&scope, "", "secrets", Some(name), &["get"]);
+        }
     }
 
     /// Its CRD, its instances, and what it only reads.
@@ -233,6 +274,14 @@ pub(crate) fn within(rights: &Rights, namespaces: &BTreeSet<String>) -> Rights {
     let mut grants = Grants::from(rights);
     grants.spread(|namespace| namespaces.contains(namespace));
     grants.rights()
+}
+
+/// What the rules allow, one by one, for asking.
+pub(crate) fn permissions(rights: &Rights) -> BTreeSet<Permission> {
+    let everywhere = rights.cluster.iter().flat_map(|rule| permission::of_rule(rule, None));
+    let inside = rights.namespaces.iter();
+    let inside = inside.flat_map(|(name, rules)| rules.iter().flat_map(|rule| permission::of_rule(rule, Some(name))));
+    everywhere.chain(inside).collect()
 }
 
 /// Both together, in the fewest rules.

@@ -1,6 +1,7 @@
 //! Carrying a plan out: write, start the loop, watch until the instance is ready. May be killed anywhere and run again.
 
 mod follow;
+pub mod keep;
 mod steps;
 #[cfg(test)]
 mod tests;

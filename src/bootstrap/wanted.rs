@@ -59,12 +59,19 @@ pub fn assemble(distribution: &Distribution, settings: &Settings) -> Result<Vec<
 pub(crate) fn controller(settings: &Settings, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Wanted>, Error> {
     let Some(controller) = &settings.controller else { return Ok(Vec::new()) };
     let objects = install::objects(controller, &settings.platform, rights, lock)?;
-    let part = |mut object: Object| {
-        let labels = object.metadata_mut().entry("labels").or_insert_with(|| json!({}));
-        labels[naming::keys::PART] = naming::keys::PART_CONTROLLER.into();
-        made(object, Step::Controller, settings)
-    };
-    Ok(objects.into_iter().map(part).collect())
+    Ok(objects.into_iter().map(|object| part(object, settings)).collect())
+}
+
+/// The release lock alone, for a controller that moves its platform.
+pub(crate) fn lock(settings: &Settings, lock: &ReleaseLock) -> Result<Wanted, Error> {
+    Ok(part(install::locked(lock)?, settings))
+}
+
+/// A part of the controller.
+fn part(mut object: Object, settings: &Settings) -> Wanted {
+    let labels = object.metadata_mut().entry("labels").or_insert_with(|| json!({}));
+    labels[naming::keys::PART] = naming::keys::PART_CONTROLLER.into();
+    made(object, Step::Controller, settings)
 }
 
 /// The top-level instance with values and namespace.

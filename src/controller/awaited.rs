@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use plinth_api::ObjectKey;
+use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey};
 
 /// Asks for a pass of whoever looks after an object.
 pub type Wake = Arc<dyn Fn(&ObjectKey) + Send + Sync>;
@@ -40,6 +40,14 @@ impl Awaited {
         new.iter().for_each(|key| (self.wake)(key));
     }
 
+    /// What somebody outside the loop makes again.
+    pub fn declare_outside(&self, objects: BTreeSet<ObjectKey>) {
+        // An owner that no object has.
+        let outside =
+            ObjectKey { cluster: ClusterKey::host(), gvk: GroupVersionKind::default(), namespace: None, name: String::new() };
+        self.declare(&outside, objects);
+    }
+
     /// Whether an object will be made again once it is gone.
     pub fn is(&self, key: &ObjectKey) -> bool {
         self.lock().values().any(|objects| objects.contains(key))
@@ -60,8 +68,6 @@ impl Default for Awaited {
 
 #[cfg(test)]
 mod tests {
-    use plinth_api::{ClusterKey, GroupVersionKind};
-
     use super::*;
 
     #[test]

@@ -19,6 +19,7 @@ pub mod graphs;
 pub mod instance;
 pub mod journal;
 pub mod live;
+pub mod platform;
 pub mod rgd;
 mod start;
 #[cfg(test)]

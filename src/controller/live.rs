@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
+use plinth_bootstrap::Listable;
 use plinth_cluster::{
     Cluster, Watches,
     watch::{Look, Owner, WatchKey, WatchSet, WatchState},
@@ -12,6 +13,7 @@ use plinth_engine::{
     schema::SchemaSource,
 };
 use plinth_manager::Lease;
+use plinth_run::ClusterIdentity;
 use serde_json::Value;
 
 use crate::{
@@ -153,6 +155,38 @@ impl Applier for Acting {
 
     fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
         Box::pin(async move { self.cluster(&request.key)?.delete(request).await })
+    }
+}
+
+/// The platform cluster as bootstrap's doors.
+#[derive(Clone)]
+pub struct LiveHost(pub Arc<Watches>);
+
+impl LiveHost {
+    fn cluster(&self) -> Result<Arc<Cluster>, ReadError> {
+        let away = || ReadError::Unavailable("the platform cluster is not connected".to_owned());
+        self.0.clusters().get(&ClusterKey::host()).ok_or_else(away)
+    }
+}
+
+impl plinth_bootstrap::Access for LiveHost {
+    fn identity(&self) -> Answer<'_, Result<ClusterIdentity, ReadError>> {
+        Box::pin(async { self.cluster()?.identity().await.map(|identity| ClusterIdentity(identity.0)) })
+    }
+
+    fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>> {
+        Box::pin(async { self.cluster()?.can_i(permission).await })
+    }
+}
+
+impl plinth_bootstrap::Schemas for LiveHost {
+    fn ensure<'a>(&'a self, kinds: &'a [GroupVersionKind]) -> Answer<'a, Result<Arc<dyn SchemaSource>, ReadError>> {
+        Box::pin(async move { Ok(Arc::new(self.cluster()?.catalog().ensure(kinds).await?) as Arc<dyn SchemaSource>) })
+    }
+
+    /// Only a removal asks, which the controller does not do.
+    fn listable(&self) -> Answer<'_, Result<Vec<Listable>, ReadError>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 

@@ -36,7 +36,8 @@ use crate::{
     figures::{Figures, gvr, number},
     graphs::Graphs,
     instance::{self, Instances},
-    live::{LiveAccounts, LiveDoors, LiveFinalizers, LiveIndex, LiveSchemas},
+    live::{LiveAccounts, LiveDoors, LiveFinalizers, LiveHost, LiveIndex, LiveSchemas},
+    platform::{self, Platforms},
     rgd::{self as definitions, Definitions},
     world::World,
 };
@@ -61,6 +62,8 @@ pub struct Options {
     pub sources: Arc<dyn Sources>,
     /// Where mirrored images are.
     pub images: Arc<dyn Images>,
+    /// The Platform that is kept, where the loop keeps one; a run of `up` brings it up itself.
+    pub kept: Option<platform::Kept>,
     /// Bounds of graphs.
     pub graph: graph::Options,
     /// A platform is on its way out: the loop carries deletions out and does nothing else.
@@ -85,6 +88,7 @@ impl Default for Options {
             delivery: true,
             sources: Arc::new(LiveSources::default()),
             images: Arc::new(NotMirrored),
+            kept: None,
             graph: graph::Options::default(),
             removing: false,
             workers: 4,
@@ -120,16 +124,14 @@ impl Handle {
     /// Whether everything that was seen has been acted on: every watch follows, and no pass waits for a worker or is in work.
     /// Until then a status may be one that an earlier loop wrote.
     pub fn is_settled(&self) -> bool {
-        let queues = [&self.queues.definitions, &self.queues.instances, &self.queues.delivery, &self.queues.artifacts];
+        let Queues { definitions, instances, delivery, artifacts, platforms } = &self.queues;
+        let queues = [definitions, instances, delivery, artifacts].into_iter().chain(platforms);
         self.watches.states().iter().all(|(_, state)| state.is_live()) && queues.into_iter().all(Queue::is_settled)
     }
 
     /// Says what somebody outside the loop makes again once it is gone; what was said before does not count any more.
     pub fn awaits(&self, objects: BTreeSet<ObjectKey>) {
-        // An owner that no object has.
-        let outside =
-            ObjectKey { cluster: ClusterKey::host(), gvk: GroupVersionKind::default(), namespace: None, name: String::new() };
-        self.awaited.declare(&outside, objects);
+        self.awaited.declare_outside(objects);
     }
 
     /// Asks the loop to stop without waiting for it.
@@ -142,7 +144,7 @@ impl Handle {
 pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn Recorder>, mut options: Options) -> Handle {
     let settings = watch::Settings { managers: true, ..watch::Settings::default() };
     let watches = Watches::new(settings);
-    let queues = Queues::default();
+    let queues = Queues { platforms: options.kept.as_ref().map(|_| Queue::default()), ..Queues::default() };
     let awaited = Arc::new(Awaited::new(queues.owners()));
     let world = world(&watches, recorder, Arc::clone(&awaited), &options);
     let graphs = Arc::new(Graphs::default());
@@ -151,7 +153,13 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
     let definitions = Arc::new(Definitions::new(world.clone(), Arc::clone(&graphs), options.graph.clone(), queues.instances()));
     let delivery = Arc::new(Delivery::new(world.clone(), Arc::clone(&options.sources), Arc::clone(&options.images)));
     let artifacts = Arc::new(Artifacts::new(world.clone(), Arc::clone(&options.sources), Arc::clone(&options.images)));
-    let parts = Parts { watches: Arc::clone(&watches), queues, definitions, instances, delivery, artifacts };
+    let platforms = options.kept.clone().map(|kept| {
+        let host = LiveHost(Arc::clone(&watches));
+        let doors = platform::Doors { access: Arc::new(host.clone()), schemas: Arc::new(host) };
+        let sources = Arc::clone(&options.sources);
+        Arc::new(Platforms::new(world.clone(), doors, sources, Arc::clone(&instances), kept))
+    });
+    let parts = Parts { watches: Arc::clone(&watches), queues, definitions, instances, delivery, artifacts, platforms };
 
     parts.route();
     let shutdown = CancellationToken::new();
@@ -249,6 +257,8 @@ struct Queues {
     instances: Queue<ObjectKey>,
     delivery: Queue<ObjectKey>,
     artifacts: Queue<ObjectKey>,
+    /// Of a loop that keeps a Platform.
+    platforms: Option<Queue<ObjectKey>>,
 }
 
 impl Queues {
@@ -278,6 +288,7 @@ struct Parts {
     instances: Arc<Instances>,
     delivery: Arc<Delivery>,
     artifacts: Arc<Artifacts>,
+    platforms: Option<Arc<Platforms>>,
 }
 
 impl Parts {
@@ -291,6 +302,12 @@ impl Parts {
         self.watches.route(instance::ROLE, own_key(&self.queues.instances));
         self.watches.route(delivery::ROLE, own_key(&self.queues.delivery));
         self.watches.route(artifacts::ROLE, own_key(&self.queues.artifacts));
+        if let (Some(platforms), Some(queue)) = (&self.platforms, &self.queues.platforms) {
+            self.watches.route(platform::ROLE, own_key(queue));
+            // A platform is ready by what its instance's reconciler says, of which not all is in the instance's status.
+            let (queue, key) = (queue.clone(), platforms.key(&ClusterKey::host()));
+            self.instances.on_readiness(Arc::new(move || queue.add(key.clone())));
+        }
         let (definitions, instances) = (self.queues.definitions.clone(), self.queues.instances.clone());
         let known = Arc::clone(&self.definitions);
         self.watches.route(
@@ -404,6 +421,9 @@ impl Parts {
         run("instances", &self.queues.instances, Arc::clone(&self.instances) as _);
         run("delivery", &self.queues.delivery, Arc::clone(&self.delivery) as _);
         run("artifacts", &self.queues.artifacts, Arc::clone(&self.artifacts) as _);
+        if let (Some(platforms), Some(queue)) = (&self.platforms, &self.queues.platforms) {
+            run("platforms", queue, Arc::clone(platforms) as _);
+        }
     }
 }
 
@@ -419,6 +439,7 @@ impl Queues {
         if change.key.gvk == artifacts::platform_gvk() {
             if change.is_more_than_status() {
                 self.artifacts.add(change.key.clone());
+                self.platforms.iter().for_each(|queue| queue.add(change.key.clone()));
             }
             return;
         }

@@ -443,3 +443,23 @@ impl Schemas for Twin {
         Box::pin(async { Ok(Arc::new(Both(self.0.lock().unwrap().kinds.clone())) as Arc<dyn SchemaSource>) })
     }
 }
+
+impl plinth_bootstrap::Access for Twin {
+    fn identity(&self) -> Answer<'_, Result<plinth_run::ClusterIdentity, ReadError>> {
+        Box::pin(async { Ok(plinth_run::ClusterIdentity("twin".into())) })
+    }
+
+    fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>> {
+        Box::pin(async { Ok(!self.0.lock().unwrap().lacking.contains(&permission.to_string())) })
+    }
+}
+
+impl plinth_bootstrap::Schemas for Twin {
+    fn ensure<'a>(&'a self, kinds: &'a [GroupVersionKind]) -> Answer<'a, Result<Arc<dyn SchemaSource>, ReadError>> {
+        Box::pin(async move { Schemas::of(self, &ClusterKey::host(), kinds).await })
+    }
+
+    fn listable(&self) -> Answer<'_, Result<Vec<plinth_bootstrap::Listable>, ReadError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}

@@ -46,7 +46,8 @@ fn held(missing: &Permission, role: &Object) -> BTreeSet<Permission> {
     rules.flat_map(|rule| of_rule(&rule, missing.namespace.as_deref())).collect()
 }
 
-fn of_rule(rule: &rbac::PolicyRule, namespace: Option<&str>) -> Vec<Permission> {
+/// What a rule says, each verb on each object; paths are none.
+pub fn of_rule(rule: &rbac::PolicyRule, namespace: Option<&str>) -> Vec<Permission> {
     let names: Vec<Option<&String>> =
         if rule.resource_names.is_empty() { vec![None] } else { rule.resource_names.iter().map(Some).collect() };
     let mut all = Vec::new();

@@ -138,7 +138,7 @@ async fn holder(client: &Client) -> String {
 }
 
 /// Writes about the platform: neither the Lease, nor the journal.
-fn is_of_the_platform(event: &AuditEvent) -> bool {
+pub(crate) fn is_of_the_platform(event: &AuditEvent) -> bool {
     let object = event.object.clone().unwrap_or_default();
     event.is_write() && object.resource != "leases" && object.name != rights::JOURNAL
 }

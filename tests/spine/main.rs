@@ -22,6 +22,7 @@ mod mirror;
 mod names;
 mod namespace;
 mod offers;
+mod platform;
 mod plinth;
 mod rgd;
 mod sample;

@@ -41,8 +41,9 @@ pub struct Standing {
 pub(super) async fn look(draft: &Draft, settings: &Settings, reader: &dyn Reader) -> Result<Found, Error> {
     let places: Vec<_> = draft.places.iter().filter(|place| place.is_named() && place.waits_for.is_empty()).collect();
     let keys = draft.wanted.iter().map(|wanted| &wanted.key).chain(places.iter().map(|place| &place.subject.key));
-    let mut live: VecDeque<Option<Object>> =
-        stream::iter(keys.collect::<Vec<_>>()).map(|key| read(reader, key)).buffered(AT_ONCE).try_collect().await?;
+    // Two steps, so that the requests are made here and only awaited in the stream.
+    let reads: Vec<_> = keys.map(|key| read(reader, key)).collect();
+    let mut live: VecDeque<Option<Object>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
     let mut next = || live.pop_front().expect("there is an answer for every key");
     let mut found = Found::new();
     for wanted in &draft.wanted {

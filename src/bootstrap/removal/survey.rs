@@ -91,7 +91,8 @@ pub(super) async fn look(platform: &str, plain: &Ports, patient: &Ports) -> Resu
     let installed = format!("{selector},{}={}", keys::PART, keys::PART_CONTROLLER);
     for gvk in install::kinds() {
         let found = list(reader, &gvk, &installed).await?;
-        let runs = gvk == install::deployment_kind();
+        // Without the Platform, a controller that is not gone yet brings nothing back.
+        let runs = gvk == install::deployment_kind() || gvk == install::platform_kind();
         if runs { &mut survey.controller } else { &mut survey.rights }.extend(found);
     }
     survey.definitions = users_first(survey.definitions);

@@ -60,6 +60,15 @@ impl Grants {
         self.open.insert(sentence);
     }
 
+    /// The namespaces that anything is granted in.
+    pub(super) fn namespaces(&self) -> BTreeSet<String> {
+        let of_scope = |(scope, ..): &At| match scope {
+            Scope::Namespace(name) => Some(name.clone()),
+            Scope::Cluster => None,
+        };
+        self.resources.keys().filter_map(of_scope).collect()
+    }
+
     /// Adds all of another one.
     pub(super) fn join(&mut self, other: Self) {
         for (at, verbs) in other.resources {

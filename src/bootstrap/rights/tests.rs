@@ -53,7 +53,7 @@ fn what_is_kept_is_never_more_than_the_graphs_name() {
         "create, delete workers.acme.example (worker)",
         "create, patch customresourcedefinitions.apiextensions.k8s.io (artifacts.plinth.dev, lates.acme.example, platforms.acme.example, workers.acme.example)",
         "get, list, watch customresourcedefinitions.apiextensions.k8s.io",
-        "get namespaces (kube-system)",
+        "get namespaces (default, kube-system)",
         // Not served yet: the plural is the usual one, and it may be of any scope.
         "create, delete, get, patch things.late.example (thing)",
     ] {

@@ -30,7 +30,7 @@ pub(super) async fn carry_out(planned: &Planned, writer: &Writer<'_>) -> Result<
 }
 
 /// One step: all its objects, then what the next step needs.
-async fn step(planned: &Planned, writer: &Writer<'_>, step: Step) -> Result<(), Error> {
+pub(super) async fn step(planned: &Planned, writer: &Writer<'_>, step: Step) -> Result<(), Error> {
     let objects: Vec<&Wanted> = planned.wanted.iter().filter(|wanted| wanted.step == step).collect();
     let Some(stage) = objects.first().and_then(|first| planned.plan.stage_of(&first.key)) else { return Ok(()) };
     start(planned, writer, stage);

@@ -7,8 +7,9 @@ use plinth_bootstrap::rights;
 use plinth_cluster::Cluster;
 use plinth_controller::{
     Options,
-    delivery::{image::Images, sources::LiveSources},
+    delivery::{image::SharedImages, sources::LiveSources},
     journal::{self, ClusterJournal},
+    platform::Kept,
     start,
 };
 use plinth_engine::{
@@ -92,12 +93,15 @@ impl Keeper<'_> {
     }
 
     fn options(&self, log: &Log, lock: Option<&ReleaseLock>) -> Result<Options, Failure> {
+        let images = Arc::new(SharedImages::new(self.images(lock)?));
+        let installed = lock.map(|lock| lock.root.clone());
         Ok(Options {
+            kept: Some(Kept { name: self.args.platform.clone(), installed, images: Arc::clone(&images) }),
             platform: Some(self.args.platform.clone()),
             seed: log.read(|state| state.applied.clone()),
             lease: Some(Arc::clone(self.lease)),
             sources: Arc::new(LiveSources::new(load::access(&self.args.access))),
-            images: self.images(lock)?,
+            images,
             metrics: Some(Arc::clone(self.metrics)),
             graph: graph::Options { account: self.args.default_service_account.clone(), ..graph::Options::default() },
             condition_events: self.args.instance_condition_events,
@@ -105,7 +109,7 @@ impl Keeper<'_> {
         })
     }
 
-    fn images(&self, lock: Option<&ReleaseLock>) -> Result<Arc<dyn Images>, Failure> {
+    fn images(&self, lock: Option<&ReleaseLock>) -> Result<Arc<Localization>, Failure> {
         let empty = ReleaseLock::default();
         let lock = lock.unwrap_or(&empty);
         let map = match &self.args.access.mirror {

@@ -1,6 +1,9 @@
 //! Which controller `plinth up` installs, and why it installs none (contracts 5 and 10).
 
-use plinth_api::lock::{LockedResource, ReleaseLock};
+use plinth_api::{
+    crds,
+    lock::{LockedResource, ReleaseLock},
+};
 use plinth_bootstrap::install::Controller;
 use plinth_releasechannel::{
     ComponentVersion,
@@ -8,22 +11,29 @@ use plinth_releasechannel::{
 };
 use serde_json::Value;
 
-use super::up::Loaded;
+use super::{kept, up::Loaded};
 use crate::{
-    args::{ControllerArgs, ControllerMode, SourceArgs},
+    args::{ControllerArgs, ControllerMode, SelectionArgs, SourceArgs},
     exit::Failure,
     out::Out,
 };
 
 /// Decides, and says where the platform stays without a controller although nobody asked for that.
-pub(super) fn choose(args: &ControllerArgs, source: &SourceArgs, loaded: &mut Loaded, out: Out) -> Result<(), Failure> {
+pub(super) fn choose(
+    args: &ControllerArgs,
+    source: &SourceArgs,
+    selection: &SelectionArgs,
+    loaded: &mut Loaded,
+    out: Out,
+) -> Result<(), Failure> {
     if args.controller == Some(ControllerMode::None) {
         return Ok(());
     }
     let is_asked = args.controller.is_some() || args.controller_image.is_some();
-    match controller(args, source, loaded) {
+    match controller(args, source, selection, loaded) {
         Ok(controller) => {
             loaded.settings.hands_over = true;
+            loaded.settings.definitions.push(crds::PLATFORM.object());
             loaded.settings.controller = Some(controller);
             Ok(())
         }
@@ -35,7 +45,12 @@ pub(super) fn choose(args: &ControllerArgs, source: &SourceArgs, loaded: &mut Lo
     }
 }
 
-fn controller(args: &ControllerArgs, source: &SourceArgs, loaded: &Loaded) -> Result<Controller, Failure> {
+fn controller(
+    args: &ControllerArgs,
+    source: &SourceArgs,
+    selection: &SelectionArgs,
+    loaded: &Loaded,
+) -> Result<Controller, Failure> {
     let is_archive = loaded.settings.repository.as_ref().is_some_and(|repository| repository.get("filePath").is_some());
     if is_archive {
         return Err(Failure::refused("an archive cannot be handed over to a cluster")
@@ -45,7 +60,7 @@ fn controller(args: &ControllerArgs, source: &SourceArgs, loaded: &Loaded) -> Re
         Some(image) => given(image)?,
         None => of_the_channel(loaded)?,
     };
-    Ok(Controller { image, arguments: arguments(source) })
+    Ok(Controller { image, arguments: arguments(source), platform: kept::spec(source, selection, loaded)? })
 }
 
 /// An image by digest: a tag may be another image tomorrow.

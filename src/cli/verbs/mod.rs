@@ -10,6 +10,7 @@ mod demo;
 mod down;
 mod grant;
 mod install;
+mod kept;
 mod name;
 mod pages;
 mod plan;

@@ -30,7 +30,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
-    install::choose(&args.controller, &args.source, &mut loaded, out)?;
+    install::choose(&args.controller, &args.source, &args.selection, &mut loaded, out)?;
     let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
     let delivery = loaded.delivery(&args.source);
     // Resolving took its own time.

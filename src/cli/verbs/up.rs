@@ -11,7 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use plinth_api::{Object, ObjectKey};
+use plinth_api::{Object, ObjectKey, platform::PlatformSpec};
 use plinth_bootstrap::{
     Approver, Choice, Content, Distribution, Manifest, Request, Settings, distribution, plan, ports::Always, runner, wanted,
 };
@@ -40,8 +40,8 @@ pub(crate) struct Loaded {
     pub(crate) content: Content,
     pub(crate) distribution: Distribution,
     pub(crate) settings: Settings,
-    /// The authority that a Platform file names for its source, PEM.
-    authority: Option<String>,
+    /// The Platform file that SOURCE was.
+    pub(super) asked: Option<PlatformSpec>,
     /// The text of the distribution's scenario.
     pub(crate) scenario: Option<String>,
     /// The plan that is to be carried out exactly.
@@ -63,7 +63,7 @@ impl Loaded {
     /// What the loop needs of the channel.
     pub(crate) fn delivery(&self, source: &SourceArgs) -> wire::Delivery {
         let mut repositories = load::options(source);
-        repositories.ca_pem.extend(self.authority.clone());
+        repositories.ca_pem.extend(self.asked.as_ref().and_then(|platform| platform.source.ca.clone()));
         let hands_over = self.settings.controller.is_some();
         wire::Delivery { repositories, images: self.content.images.clone(), removing: false, hands_over, turn: Turn::Alone }
     }
@@ -98,8 +98,7 @@ pub(crate) async fn load_with(
         scenario.component.name == distribution.component.name && scenario.component.version == distribution.component.version
     };
     let scenario = channel.scenarios.iter().find(is_its).map(|scenario| scenario.text.clone());
-    let authority = channel.platform.and_then(|platform| platform.source.ca);
-    Ok(Loaded { content, distribution, settings, authority, scenario, saved: None })
+    Ok(Loaded { content, distribution, settings, asked: channel.platform, scenario, saved: None })
 }
 
 /// What Deployers will apply, for its images. A manifest that cannot be read here is said: its Deployer will say so again.
@@ -145,7 +144,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
     loaded.saved = saved;
-    install::choose(&args.controller, &source, &mut loaded, out)?;
+    install::choose(&args.controller, &source, &args.selection, &mut loaded, out)?;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     let platform = &loaded.settings.platform;
     let delivery = wire::Delivery { turn: turn(args, platform), ..loaded.delivery(&source) };

@@ -40,11 +40,11 @@ use serde_json::{Value, json};
 use crate::{
     conditions::{self, Before, Said},
     delivery::{
-        config,
         image::Images,
         report::{Cure, Failed, Reason},
-        sources::{Credentials, Sources},
+        sources::Sources,
     },
+    platform::secrets,
     world::World,
 };
 use project::Projection;
@@ -164,11 +164,11 @@ impl Artifacts {
     }
 
     async fn look(&self, key: &ObjectKey, platform: &Object, spec: PlatformSpec, now: Timestamp) -> Result<Known, Failed> {
-        let (spec, credentials) = self.with_secrets(key, spec).await?;
+        let (spec, credentials) = secrets::read(&self.world, &key.cluster, spec).await?;
         let channel = self.sources.channel(&spec, Path::new("/"), &credentials).await?;
-        let secrets: Vec<PullSecretRef> = pull_secret(&spec).into_iter().collect();
+        let pull: Vec<PullSecretRef> = secrets::pull_secret(&spec).into_iter().collect();
         let artifacts = plinth_releasechannel::artifacts(&channel);
-        let projection = Arc::new(project::project(&channel, &artifacts, &*self.images, &secrets, platform));
+        let projection = Arc::new(project::project(&channel, &artifacts, &*self.images, &pull, platform));
         let known = Known { generation: platform.generation(), at: now, root: channel.root.to_string(), projection };
         self.lock().insert(key.clone(), known.clone());
         Ok(known)
@@ -177,40 +177,6 @@ impl Artifacts {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Known>> {
         // A cache: whatever a panic left in it is usable.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Texts of the Secrets that the Platform names: credentials, and keys of signatures.
-    async fn with_secrets(&self, key: &ObjectKey, mut spec: PlatformSpec) -> Result<(PlatformSpec, Credentials), Failed> {
-        let mut credentials = Credentials::default();
-        if let Some(secret) = pull_secret(&spec) {
-            let object = self.secret(key, &secret.name, &secret.namespace).await?;
-            let (ocm, docker) = config::texts(&object).map_err(|reason| {
-                let message = format!("Secret {}/{} {reason}", secret.namespace, secret.name);
-                Failed::retry(Reason::GetConfigurationFailed, message)
-            })?;
-            credentials.ocm.extend(ocm);
-            credentials.docker.extend(docker);
-        }
-        for entry in spec.verify.iter_mut().flat_map(|verify| &mut verify.keys) {
-            let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
-            let Some(reference) = entry.get("secretRef").cloned() else { continue };
-            let (name, signature) = (text(&reference, "name").unwrap_or_default(), text(entry, "signature").unwrap_or_default());
-            let namespace = text(&reference, "namespace").unwrap_or_else(|| NAMESPACE.to_owned());
-            let object = self.secret(key, &name, &namespace).await?;
-            let pem = crate::delivery::verify::text_in_secret(object.0.get("data"), &signature)
-                .map_err(|reason| Failed::retry(Reason::GetConfigurationFailed, format!("Secret {namespace}/{name} {reason}")))?;
-            *entry = json!({"signature": signature, "value": pem});
-        }
-        Ok((spec, credentials))
-    }
-
-    async fn secret(&self, key: &ObjectKey, name: &str, namespace: &str) -> Result<Object, Failed> {
-        let gvk = GroupVersionKind::new("", "v1", "Secret");
-        let secret =
-            ObjectKey { cluster: key.cluster.clone(), gvk, namespace: Some(namespace.to_owned()), name: name.to_owned() };
-        let retry = |message: String| Failed::retry(Reason::GetConfigurationFailed, message);
-        let found = self.world.reader.get(&secret).await.map_err(|error| retry(error.to_string()))?;
-        found.ok_or_else(|| retry(format!("{secret} does not exist")))
     }
 
     /// Writes what is not as wanted; answers with the Artifacts of these names that somebody else made.
@@ -311,13 +277,6 @@ fn verdict(root: &str, projection: &Projection, foreign: &[String]) -> End {
 
 fn unwritten(error: &dyn std::fmt::Display) -> Failed {
     Failed::retry(Reason::ApplyFailed, error.to_string())
-}
-
-/// As with the OCM controllers the source's Secret goes down to every artifact.
-fn pull_secret(spec: &PlatformSpec) -> Option<PullSecretRef> {
-    let secret = spec.source.credentials_ref.as_ref()?;
-    let namespace = secret.namespace.clone().filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| NAMESPACE.to_owned());
-    Some(PullSecretRef { name: secret.name.clone(), namespace })
 }
 
 /// Its whole spec and all its labels.

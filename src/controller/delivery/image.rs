@@ -1,6 +1,9 @@
 //! Where a node can pull an image from: `imageReference` of `status.resource.access` (contracts 17, openmcp.md finding 4). Pure.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use plinth_releasechannel::{
     ComponentVersion,
@@ -17,6 +20,37 @@ pub trait Images: Send + Sync {
 
     /// Puts the mirror's references into a manifest; gives the images that no resource describes.
     fn localize(&self, manifest: &mut Value) -> BTreeSet<String>;
+}
+
+/// Images of the release in use, which changes when a platform moves to another one.
+#[derive(Debug, Default)]
+pub struct SharedImages(RwLock<Arc<Localization>>);
+
+impl SharedImages {
+    /// Those of a release.
+    pub fn new(images: Arc<Localization>) -> Self {
+        Self(RwLock::new(images))
+    }
+
+    /// Goes on with those of another one.
+    pub fn set(&self, images: Arc<Localization>) {
+        // A panic elsewhere leaves a shared pointer as good as it was.
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = images;
+    }
+
+    fn get(&self) -> Arc<Localization> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Images for SharedImages {
+    fn pullable(&self, component: &ComponentVersion, resource: &Resource) -> Option<String> {
+        Images::pullable(self.get().as_ref(), component, resource)
+    }
+
+    fn localize(&self, manifest: &mut Value) -> BTreeSet<String> {
+        Images::localize(self.get().as_ref(), manifest)
+    }
 }
 
 /// Nothing is mirrored.

@@ -58,6 +58,12 @@ pub enum Reason {
     NameCollision,
     /// The controller may not do what is asked for.
     PermissionMissing,
+    /// A Platform that this controller does not keep.
+    NotKept,
+    /// Values that the distribution does not have, or not so.
+    ValuesInvalid,
+    /// A release that cannot be brought up here.
+    PlanRefused,
 }
 
 impl Reason {
@@ -84,6 +90,9 @@ impl Reason {
             Self::PayloadTooLarge => "PayloadTooLarge",
             Self::NameCollision => "NameCollision",
             Self::PermissionMissing => permission::MISSING,
+            Self::NotKept => "NotKept",
+            Self::ValuesInvalid => "ValuesInvalid",
+            Self::PlanRefused => "PlanRefused",
         }
     }
 }

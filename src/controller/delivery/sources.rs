@@ -9,8 +9,8 @@ use std::{
 use plinth_api::platform::PlatformSpec;
 use plinth_engine::ports::Answer;
 use plinth_releasechannel::{
-    Channel, ComponentRepository, Descriptor, ErrorKind, Options, RepositoryError, ResolveError, Selection, SourceRef,
-    descriptor::Resource, inspect, with_platform,
+    Channel, ComponentRepository, Descriptor, ErrorKind, Options, RepositoryError, RepositoryRef, ResolveError, Selection,
+    SourceRef, descriptor::Resource, inspect, localization::Localization, resolve, with_platform,
 };
 use serde_json::Value;
 
@@ -52,7 +52,30 @@ pub trait Sources: Send + Sync {
         base: &'a Path,
         credentials: &'a Credentials,
     ) -> Answer<'a, Result<Channel, Failed>>;
+
+    /// The same with its documents, for bringing it up.
+    fn release<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        selection: &'a Selection,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Channel, Failed>>;
+
+    /// Which versions there are of the channel, in the first repository that has any; `None` where the source names no component.
+    fn versions<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Option<Versions>, Failed>>;
+
+    /// Where the images of a channel are; with a mirror each one is looked for there.
+    fn localization<'a>(&'a self, channel: &'a Channel) -> Answer<'a, Result<Localization, Failed>>;
 }
+
+/// The component of a channel, and all its versions that a repository has.
+pub type Versions = (String, Vec<String>);
 
 /// How many opened repositories are kept: an archive is scanned once, not at every pass.
 const KEPT: usize = 16;
@@ -129,13 +152,69 @@ impl Sources for LiveSources {
         base: &'a Path,
         credentials: &'a Credentials,
     ) -> Answer<'a, Result<Channel, Failed>> {
-        let in_source = |error: ResolveError| resolve_failed(Reason::GetRepositoryFailed, &error);
         Box::pin(async move {
-            let options = with_platform(&self.options(credentials), Some(platform), base).map_err(in_source)?;
-            let source = SourceRef::from_platform(&platform.source, base).map_err(in_source)?;
+            let (options, source) = self.asked(platform, base, credentials)?;
             let found = inspect(&source, &Selection::default(), &options).await;
             found.map_err(|error| resolve_failed(Reason::GetComponentVersionFailed, &error))
         })
+    }
+
+    fn release<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        selection: &'a Selection,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Channel, Failed>> {
+        Box::pin(async move {
+            let (options, source) = self.asked(platform, base, credentials)?;
+            let found = resolve(&source, selection, &options).await;
+            found.map_err(|error| resolve_failed(Reason::GetComponentVersionFailed, &error))
+        })
+    }
+
+    fn versions<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Option<Versions>, Failed>> {
+        Box::pin(async move {
+            let (options, source) = self.asked(platform, base, credentials)?;
+            let SourceRef::Component { repositories, component, .. } = source else { return Ok(None) };
+            let mirror = options.mirror.as_deref().filter(|_| options.mirror_only).map(RepositoryRef::parse).transpose();
+            let mirror = mirror.map_err(|error| resolve_failed(Reason::GetRepositoryFailed, &error))?;
+            let places: Vec<RepositoryRef> = mirror.map_or(repositories, |mirror| vec![mirror]);
+            for place in places {
+                let repository = plinth_releasechannel::repository_from_spec(&place.specification(), &options)
+                    .map_err(|error| resolve_failed(Reason::GetRepositoryFailed, &error))?;
+                match repository.versions(&component).await {
+                    Ok(versions) if !versions.is_empty() => return Ok(Some((component, versions))),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(failed(Reason::GetComponentVersionFailed, &error)),
+                }
+            }
+            Err(Failed::repair(Reason::GetComponentVersionFailed, format!("no repository has the channel {component}")))
+        })
+    }
+
+    fn localization<'a>(&'a self, channel: &'a Channel) -> Answer<'a, Result<Localization, Failed>> {
+        Box::pin(async move {
+            let Some(mirror) = &self.options.mirror else { return Ok(Localization::describing(&channel.lock)) };
+            let in_mirror = |error: ResolveError| resolve_failed(Reason::GetRepositoryFailed, &error);
+            let mirror = RepositoryRef::parse(mirror).map_err(in_mirror)?;
+            channel.localization(&mirror).await.map_err(in_mirror)
+        })
+    }
+}
+
+impl LiveSources {
+    /// The options and the source of a Platform.
+    fn asked(&self, platform: &PlatformSpec, base: &Path, credentials: &Credentials) -> Result<(Options, SourceRef), Failed> {
+        let in_source = |error: ResolveError| resolve_failed(Reason::GetRepositoryFailed, &error);
+        let options = with_platform(&self.options(credentials), Some(platform), base).map_err(in_source)?;
+        Ok((options, SourceRef::from_platform(&platform.source, base).map_err(in_source)?))
     }
 }
 

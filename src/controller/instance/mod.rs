@@ -68,6 +68,8 @@ struct Shared {
     causes: BTreeMap<ObjectKey, Vec<Cause>>,
     /// Instances by the children they have: whoever is a child of another has a parent to tell.
     parents: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Told when readiness changes.
+    tell: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Instances by the kinds they wait for.
     waiting: BTreeMap<GroupVersionKind, BTreeSet<ObjectKey>>,
 }
@@ -130,6 +132,16 @@ impl Instances {
     /// Whether an instance is Ready in plinth's own sense (contracts 13); `None` where it was never looked at.
     pub fn is_ready(&self, key: &ObjectKey) -> Option<bool> {
         self.lock().ready.get(key).copied()
+    }
+
+    /// Why an instance is not ready, from the nearest cause to the root.
+    pub fn causes(&self, key: &ObjectKey) -> Vec<Cause> {
+        self.lock().causes.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Says whom to tell when an instance turns ready, or not ready, or for another reason.
+    pub fn on_readiness(&self, tell: Arc<dyn Fn() + Send + Sync>) {
+        self.lock().tell = Some(tell);
     }
 
     /// Every instance that is known.
@@ -269,13 +281,17 @@ impl Instances {
     /// A parent's Ready follows from its children's; their status alone does not always say so.
     fn publish_readiness(&self, key: &ObjectKey, ready: bool, causes: Vec<Cause>) {
         let causes = if ready { Vec::new() } else { causes };
-        let parents = {
+        let (parents, tell) = {
             let mut shared = self.lock();
             let before = shared.ready.insert(key.clone(), ready);
             let same = before == Some(ready) && shared.causes.get(key) == Some(&causes);
             shared.causes.insert(key.clone(), causes);
-            if same { BTreeSet::new() } else { shared.parents.get(key).cloned().unwrap_or_default() }
+            let parents = if same { BTreeSet::new() } else { shared.parents.get(key).cloned().unwrap_or_default() };
+            (parents, shared.tell.clone().filter(|_| !same))
         };
+        if let Some(tell) = tell {
+            tell();
+        }
         for parent in &parents {
             (self.enqueue)(parent);
         }
