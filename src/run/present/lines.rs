@@ -47,8 +47,8 @@ impl Presenter {
         Self { verbosity, ..Self::default() }
     }
 
-    /// The same where somebody else says the end's message to the person who reads these lines: where it has several lines, the last line
-    /// has its first one only, and no hint.
+    /// The same where somebody else says the end's message to the person who reads these lines: the last line says nothing again that a
+    /// check said, and of several lines only the first one, without the hint.
     #[must_use]
     pub fn brief(self) -> Self {
         Self { is_brief: true, ..self }
@@ -151,8 +151,11 @@ impl Presenter {
         let mut lines = message.lines().map(one_line).filter(|line| !line.is_empty());
         let first = lines.next().unwrap_or_default();
         let mut lines = lines.peekable();
-        if self.is_brief && lines.peek().is_some() {
-            return columns(&[outcome.word(), first.trim_end_matches(':'), &totals(&self.state.summary())]);
+        let headline = first.trim_end_matches(':');
+        let is_said = self.state.checks.iter().any(|check| check.verdict == CheckVerdict::Failed && check.message == headline);
+        if self.is_brief && (is_said || lines.peek().is_some()) {
+            let headline = if is_said { "" } else { headline };
+            return columns(&[outcome.word(), headline, &totals(&self.state.summary())]);
         }
         let mut text = columns(&[outcome.word(), &first]);
         for line in lines {

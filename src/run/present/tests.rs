@@ -254,4 +254,11 @@ fn a_brief_end_has_the_first_line_of_several() {
     assert!(whole.contains("\n  get a\n  get b\n  hint: ask for them"), "{whole}");
     let one = lines::Presenter::default().brief().line(&events(vec![finished("no")])[0]).unwrap();
     assert!(one.contains("hint: ask for them"), "{one}");
+
+    let (id, verdict, message) = ("plan".into(), CheckVerdict::Failed, "no such field".to_owned());
+    let failed = EventKind::CheckFinished { id, verdict, message, hint: None };
+    let mut presenter = lines::Presenter::default().brief();
+    let said: Vec<String> =
+        events(vec![failed, finished("no such field")]).iter().filter_map(|event| presenter.line(event)).collect();
+    assert!(said[0].contains("no such field") && said[1].starts_with("refused  0 created"), "{said:?}");
 }
