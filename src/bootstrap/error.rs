@@ -164,6 +164,16 @@ pub enum Error {
         /// Whether `--take-over` takes it.
         can_be_taken: bool,
     },
+    /// An object belongs to another platform.
+    #[error("{object} belongs to platform {owner}, and this is platform {platform}")]
+    OtherPlatform {
+        /// The object.
+        object: String,
+        /// The platform that has it.
+        owner: String,
+        /// The platform that was wanted.
+        platform: String,
+    },
     /// An object of ours was changed by somebody else, where it is to be changed now.
     #[error("{object} was changed by somebody else, who holds {}", .fields.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Held {
@@ -212,9 +222,13 @@ impl Error {
         }
     }
 
-    /// An object of somebody else.
-    pub(crate) fn foreign(object: &ObjectKey, owner: &Owner) -> Self {
-        Self::Foreign { object: object.to_string(), owner: owner.name.clone(), can_be_taken: !owner.is_controller }
+    /// An object of somebody else than `platform`.
+    pub(crate) fn foreign(object: &ObjectKey, owner: &Owner, platform: &str, can_be_taken: bool) -> Self {
+        let object = object.to_string();
+        match &owner.platform {
+            Some(other) => Self::OtherPlatform { object, owner: other.clone(), platform: platform.to_owned() },
+            None => Self::Foreign { object, owner: owner.name.clone(), can_be_taken },
+        }
     }
 
     /// How the run ends by it.
@@ -251,6 +265,7 @@ impl Error {
             | Self::Declined
             | Self::Locked { .. }
             | Self::Foreign { .. }
+            | Self::OtherPlatform { .. }
             | Self::Held { .. } => Outcome::Refused,
         }
     }
@@ -263,9 +278,9 @@ impl Error {
             Self::OutsideLock { .. } => {
                 "add a component reference to the distribution, so that the channel carries it".to_owned()
             }
-            Self::Elsewhere { object, .. } => match &object.namespace {
-                Some(namespace) => format!("-n {namespace} goes on with it there, plinth down --apply removes it from there"),
-                None => "plinth down --apply removes it".to_owned(),
+            Self::Elsewhere { platform, object, .. } => match &object.namespace {
+                Some(namespace) => format!("-n {namespace} goes on with it there, {} removes it from there", down(platform)),
+                None => format!("{} removes it", down(platform)),
             },
             Self::OtherCluster { .. } => "use the kubeconfig and context of that cluster, or another --journal".to_owned(),
             Self::Permissions(_) => "bind a role with these rules to the identity of the kubeconfig".to_owned(),
@@ -279,14 +294,22 @@ impl Error {
             Self::Held { .. } => {
                 "--take-over writes it over; what should stay belongs into the channel or into the values".to_owned()
             }
-            Self::OtherDistribution { .. } => {
-                "plinth down --apply removes what is there; a channel of its next version goes on with it".to_owned()
+            Self::OtherPlatform { owner, .. } => {
+                format!("metadata.name: {owner} in the Platform file goes on with that one, {} removes it", down(owner))
+            }
+            Self::OtherDistribution { platform, .. } => {
+                format!("{} removes what is there; a channel of its next version goes on with it", down(platform))
             }
             Self::Unreachable { .. } | Self::Deadline(_) => "run again to go on".to_owned(),
             _ => return None,
         };
         Some(hint)
     }
+}
+
+/// The command that removes a platform, whatever else the cluster has.
+fn down(platform: &str) -> String {
+    format!("plinth down --platform {platform} --apply")
 }
 
 /// The namespace of an object, or the whole cluster.

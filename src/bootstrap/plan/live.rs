@@ -11,7 +11,11 @@ use plinth_engine::{
 use plinth_run::Action;
 use serde_json::Value;
 
-use super::{Draft, expand::Place, owner::foreign_owner};
+use super::{
+    Draft,
+    expand::Place,
+    owner::{Owner, foreign_owner},
+};
 use crate::{
     compare,
     error::Error,
@@ -79,7 +83,9 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
     if is_given_up && !fields.iter().any(|field| unverified.starts_with(field.as_str())) {
         fields.push(unverified);
     }
-    let Some(owner) = foreign_owner(live, settings).filter(|_| !settings.take_over) else {
+    // `--take-over` is for what other tools have, not for another platform.
+    let stays = |owner: &Owner| !settings.take_over || owner.platform.is_some();
+    let Some(owner) = foreign_owner(live, settings).filter(stays) else {
         let held = if settings.take_over { Vec::new() } else { held(&object, live, keys::MANAGER) };
         if !held.is_empty() {
             return Err(Error::Held { object: wanted.key.to_string(), fields: held });
@@ -87,15 +93,14 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
         let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
         return Ok(Standing { fields, ..Standing::new(action, Some(live)) });
     };
-    let owner = owner.name;
     // CRDs and the namespace are shared by nature; anything else is only left alone where it already is as wanted.
     let label = plinth_engine::yaml::field("metadata.labels", keys::PLATFORM);
     let as_wanted = fields.iter().all(|field| *field == label);
     if wanted.step == Step::Foundation || as_wanted {
-        let note = Some(format!("belongs to {owner} and is left as it is"));
+        let note = Some(format!("belongs to {} and is left as it is", owner.name));
         return Ok(Standing { note, ..Standing::new(Action::Skip, Some(live)) });
     }
-    Err(Error::Foreign { object: wanted.key.to_string(), owner, can_be_taken: true })
+    Err(Error::foreign(&wanted.key, &owner, &settings.platform, true))
 }
 
 /// How a child stands, by the fields that are known. One that somebody else made is not taken without `--take-over`, as its graph
@@ -107,7 +112,7 @@ fn of_child(place: &Place, live: Option<&Object>, settings: &Settings) -> Result
     }
     let owner = foreign_owner(live, settings);
     if let Some(owner) = owner.as_ref().filter(|owner| !settings.take_over || owner.is_controller) {
-        return Err(Error::foreign(&place.subject.key, owner));
+        return Err(Error::foreign(&place.subject.key, owner, &settings.platform, !owner.is_controller));
     }
     let mut fields = compare::differences(&Value::Object(place.object.0.clone()), &Value::Object(live.0.clone()));
     fields.retain(|field| !place.unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));

@@ -11,6 +11,8 @@ use crate::settings::Settings;
 pub(crate) struct Owner {
     /// For people.
     pub(crate) name: String,
+    /// The other platform, where it is one.
+    pub(crate) platform: Option<String>,
     /// Whether it works on: then `--take-over` does not help, since both would write.
     pub(crate) is_controller: bool,
 }
@@ -20,14 +22,18 @@ pub(super) fn foreign_owner(live: &Object, settings: &Settings) -> Option<Owner>
     let ours = naming::label_value(&settings.platform);
     match live.label(keys::PLATFORM) {
         Some(platform) if platform == ours => return None,
-        Some(platform) => return Some(Owner { name: format!("platform {platform}"), is_controller: true }),
+        Some(platform) => {
+            let name = format!("platform {platform}");
+            return Some(Owner { name, platform: Some(platform.to_owned()), is_controller: true });
+        }
         None => {}
     }
     if live.label(keys::OWNED) == Some("true") {
         let controller = live.label(keys::MANAGED_BY).unwrap_or("kro");
-        return Some(Owner { name: format!("an instance of {controller}"), is_controller: true });
+        return Some(Owner { name: format!("an instance of {controller}"), platform: None, is_controller: true });
     }
-    Some(Owner { name: writers(live).unwrap_or_else(|| "somebody else".to_owned()), is_controller: false })
+    let name = writers(live).unwrap_or_else(|| "somebody else".to_owned());
+    Some(Owner { name, platform: None, is_controller: false })
 }
 
 /// The field managers of an object, but those of its subresources.

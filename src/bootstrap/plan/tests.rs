@@ -213,6 +213,23 @@ async fn what_somebody_else_made_is_not_taken() {
     assert_eq!(change.action, Action::Configure);
 }
 
+/// A platform that got another name is another one.
+#[tokio::test(start_paused = true)]
+async fn what_another_platform_has_is_not_taken_whatever_is_asked_for() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.up().await, Outcome::Done);
+    let before = bench.cluster.objects();
+    bench.settings.platform = "sample".into();
+    for take_over in [false, true] {
+        bench.settings.take_over = take_over;
+        assert_eq!(bench.up().await, Outcome::Refused, "{take_over}");
+        assert!(bench.message().contains("belongs to platform default, and this is platform sample"), "{}", bench.message());
+        let hint = bench.state().finished.unwrap().hint.unwrap();
+        assert!(hint.contains("metadata.name: default") && hint.contains("plinth down --platform default --apply"), "{hint}");
+        assert_eq!(bench.cluster.objects(), before);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_child_that_somebody_else_made_is_not_taken() {
     let mut bench = Bench::new();
