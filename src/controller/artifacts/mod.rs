@@ -26,7 +26,7 @@ use plinth_api::{
     GroupVersionKind, Object, ObjectKey,
     artifact::{KIND, PullSecretRef},
     crds,
-    platform::{GROUP, NAMESPACE, PlatformSpec, VERSION},
+    platform::{GROUP, PlatformSpec, VERSION},
 };
 use plinth_cluster::watch::{Owner, WatchSet};
 use plinth_engine::{

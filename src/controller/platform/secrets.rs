@@ -1,6 +1,10 @@
 //! Texts of the Secrets that a Platform names: credentials, and keys of signatures.
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, artifact::PullSecretRef, platform::PlatformSpec};
+use plinth_api::{
+    ClusterKey, GroupVersionKind, Object, ObjectKey,
+    artifact::PullSecretRef,
+    platform::{NAMESPACE, PlatformSpec},
+};
 use plinth_engine::permission;
 use serde_json::{Value, json};
 
@@ -13,9 +17,6 @@ use crate::{
     },
     world::World,
 };
-
-/// Where a Secret is that names no namespace: where the loop runs (contracts 9).
-const NAMESPACE: &str = "plinth-system";
 
 /// The spec with keys in the place of references to them, and the credentials for its source.
 pub(crate) async fn read(
