@@ -125,11 +125,19 @@ impl Type {
         Self::Optional(Box::new(value))
     }
 
-    /// Whether kro takes this type for a condition (`includeWhen`, `readyWhen`).
+    /// Whether kro takes this type for a condition (`includeWhen`, `readyWhen`). What is known at evaluation only is none.
     pub fn is_condition(&self) -> bool {
         match self {
-            Self::Optional(value) => **value == Self::Bool || **value == Self::Dyn,
-            _ => *self == Self::Bool || *self == Self::Dyn,
+            Self::Optional(value) => **value == Self::Bool,
+            _ => *self == Self::Bool,
+        }
+    }
+
+    /// Whether it is known at evaluation only, optional or not.
+    pub fn is_dynamic(&self) -> bool {
+        match self {
+            Self::Optional(value) => **value == Self::Dyn,
+            _ => *self == Self::Dyn,
         }
     }
 
@@ -178,7 +186,6 @@ fn of_object(schema: &Schema, name: &str) -> Type {
             Type::map(of_schema(values, &format!("{name}.@elem")).unwrap_or(Type::Dyn))
         }
         Some(Additional::Allowed(true)) if schema.properties.is_empty() => Type::map(Type::Dyn),
-        _ if schema.properties.is_empty() && schema.preserve_unknown_fields => Type::Dyn,
         _ => Type::Struct(Arc::new(Structure::of(schema, name))),
     }
 }

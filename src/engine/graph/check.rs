@@ -3,11 +3,20 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    compiled::Options, draft::Draft, edges::Names, findings::Findings, fit::misfit, node::NodeKind, selector, shape::schema_of,
+    compiled::Options,
+    draft::Draft,
+    edges::Names,
+    findings::Findings,
+    fit::{alone, doubt, misfit},
+    node::NodeKind,
+    selector,
+    shape::schema_of,
 };
 use crate::{
+    Diagnostic,
     cel::{CheckError, Expression, Scope, Type, check},
-    schema::Schema,
+    diagnostic::Severity,
+    schema::{Schema, Segment},
     template::{Text, path_text},
 };
 
@@ -17,26 +26,47 @@ pub(super) struct Types {
     all: Arc<Scope>,
     /// Types of single objects, where a node is a list of them.
     elements: BTreeMap<String, Type>,
+    /// Whether the instance's schema could be read.
+    schema_is_known: bool,
 }
 
 impl Types {
-    pub(super) fn new<'a>(drafts: &[Draft], ids: impl Iterator<Item = &'a str>, instance: &Arc<Schema>) -> Self {
+    /// `instance` without a schema is one that could not be read.
+    pub(super) fn new<'a>(
+        drafts: &[Draft],
+        ids: impl Iterator<Item = &'a str>,
+        instance: &Arc<Schema>,
+        schema_is_known: bool,
+    ) -> Self {
         let mut all = Scope::new().with("schema", Type::of_schema("schema", instance));
         let mut elements = BTreeMap::new();
         for id in ids {
             all.set(id, Type::Dyn);
         }
         for draft in drafts.iter().filter(|draft| !draft.doubtful) {
-            let element = schema_of(draft).map_or(Type::Dyn, |schema| Type::of_schema(&draft.id, &schema));
-            elements.insert(draft.id.clone(), element.clone());
-            all.set(draft.id.clone(), if draft.kind.is_list() { Type::list(element) } else { element });
+            // Each use has a name of its own, as with kro.
+            let named = |name: &str| schema_of(draft).map_or(Type::Dyn, |schema| Type::of_schema(name, &schema));
+            if draft.kind.is_list() {
+                elements.insert(draft.id.clone(), named("each"));
+                all.set(draft.id.clone(), Type::list(named(&format!("{}.@idx", draft.id))));
+            } else {
+                elements.insert(draft.id.clone(), named(&draft.id));
+                all.set(draft.id.clone(), named(&draft.id));
+            }
         }
-        Self { all: Arc::new(all), elements }
+        Self { all: Arc::new(all), elements, schema_is_known }
     }
 
     /// Everything that a template or a status expression may read.
     pub(super) fn scope(&self) -> Scope {
         Scope::over(Arc::clone(&self.all))
+    }
+
+    /// Whether kro would know the type of an expression as well as it can be known. What is read of nodes may be dynamic here because
+    /// a kind is not served yet, here or where the node comes from.
+    fn are_final(&self, expression: &Expression) -> bool {
+        self.schema_is_known
+            && expression.references().identifiers.keys().all(|name| name == "schema" || crate::cel::is_type_name(name))
     }
 
     /// What `readyWhen` may read: the object itself, or `each` of a list.
@@ -59,13 +89,13 @@ pub(super) fn node(draft: &Draft, types: &Types, names: &Names<'_>, options: &Op
             continue;
         }
         let element = typed(&path, &dimension.text, &dimension.expression, &types.scope(), findings).and_then(|of| {
-            let element = of.element().cloned();
+            let element = of.element().filter(|_| of != Type::Dyn || !types.are_final(&dimension.expression)).cloned();
             if element.is_none() {
                 let name = &dimension.name;
                 let message = format!(
                     "forEach iterator {name:?} must return a list, got {:?}: type {:?} is not a list type",
-                    of.to_string(),
-                    of.to_string()
+                    alone(&of),
+                    alone(&of)
                 );
                 findings.expression(&path, &dimension.text, 0, message, None);
             }
@@ -96,10 +126,12 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
                 continue;
             }
             let Some(of) = typed(&path, text, expression, &scope, findings) else { continue };
-            if !of.is_condition() {
+            let open = of.is_dynamic() && !types.are_final(expression);
+            if !of.is_condition() && !open {
                 let (source, id) = (expression.source(), &draft.id);
                 let message = format!(
-                    "{list} expression {source:?} in resource {id:?} must return bool or optional_type(bool), but returns \"{of}\""
+                    "{list} expression {source:?} in resource {id:?} must return bool or optional_type(bool), but returns \"{}\"",
+                    alone(&of)
                 );
                 findings.expression(&path, text, 0, message, None);
             }
@@ -131,7 +163,7 @@ fn slots(draft: &Draft, scope: &Scope, names: &Names<'_>, findings: &mut Finding
         let place = path_text(&slot.path);
         let expected = match &slot.schema {
             _ if external => selector::expected(&slot.path),
-            Some(schema) => Type::of_schema(&format!("{}.{place}", draft.id), schema),
+            Some(schema) => Type::of_schema(&type_name(&draft.id, &slot.path), schema),
             None => Type::Dyn,
         };
         if expected == Type::Bytes && matches!(of, Type::Bytes | Type::String) {
@@ -141,11 +173,22 @@ fn slots(draft: &Draft, scope: &Scope, names: &Names<'_>, findings: &mut Finding
         if let Some(why) = misfit(&of, &expected) {
             let (id, source) = (&draft.id, slot.expression.source());
             let message = format!(
-                "type mismatch in resource {id:?} at path {place:?}: expression {source:?} returns type \"{of}\" but expected \"{expected}\": {why}"
+                "type mismatch in resource {id:?} at path {place:?}: expression {source:?} returns type \"{}\" but expected \"{expected}\": {why}",
+                alone(&of)
             );
             findings.expression(&path, &slot.text, 0, message, None);
+        } else if let Some(doubt) = doubt(&of, &expected) {
+            findings.push(Diagnostic { severity: Severity::Warning, ..Diagnostic::error(&path, doubt) });
         }
     }
+}
+
+/// The name of the type at a place, as kro has it: every element of a list is `@idx`.
+fn type_name(id: &str, path: &[Segment]) -> String {
+    path.iter().fold(id.to_owned(), |name, segment| match segment {
+        Segment::Field(field) => format!("{name}.{field}"),
+        Segment::Index(_) => format!("{name}.@idx"),
+    })
 }
 
 /// The type of an expression; reports why it has none.

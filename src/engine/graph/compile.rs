@@ -44,7 +44,7 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     }
     names::check(&definition.spec, options, &mut findings);
     let account = account::read(definition, options, &mut findings);
-    let spec = instance_spec(definition, &mut findings);
+    let (spec, is_known) = instance_spec(definition, &mut findings);
     let namespaced = definition.spec.schema.scope == Scope::Namespaced;
     let instance = metadata::instance(spec.clone(), namespaced);
     let context = Context { definition, schemas, namespaced };
@@ -55,7 +55,7 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     let edges = names.edges(&drafts, &mut findings);
     report_cycles(&drafts, &edges, &mut findings);
     let ids = definition.spec.resources.iter().map(|resource| resource.id.as_str());
-    let types = Types::new(&drafts, ids, &instance);
+    let types = Types::new(&drafts, ids, &instance, is_known);
     for draft in &drafts {
         check::node(draft, &types, &names, options, &mut findings);
     }
@@ -78,7 +78,8 @@ pub fn kinds(spec: &RgdSpec) -> Vec<GroupVersionKind> {
     kinds
 }
 
-fn instance_spec(definition: &Definition, findings: &mut Findings<'_>) -> Schema {
+/// The schema of `spec`, and whether it is what was written.
+fn instance_spec(definition: &Definition, findings: &mut Findings<'_>) -> (Schema, bool) {
     let schema = &definition.spec.schema;
     match simpleschema::build(&schema.spec, &schema.types) {
         Ok(built) => {
@@ -86,13 +87,13 @@ fn instance_spec(definition: &Definition, findings: &mut Findings<'_>) -> Schema
                 findings.push(warning);
             }
             // A misspelt `spec` is no reason to say of every field that it does not exist.
-            if definition.has_stray_in("spec.schema") { Schema::open_object() } else { built.schema }
+            if definition.has_stray_in("spec.schema") { (Schema::open_object(), false) } else { (built.schema, true) }
         }
         Err(errors) => {
             for error in errors {
                 findings.push(error);
             }
-            Schema::open_object()
+            (Schema::open_object(), false)
         }
     }
 }

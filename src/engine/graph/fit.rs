@@ -5,18 +5,50 @@ use crate::cel::{Structure, Type};
 /// The reason why a value of type `from` does not fit where `to` is expected; kro's words.
 pub(super) fn misfit(from: &Type, to: &Type) -> Option<String> {
     match (from, to) {
-        (Type::Dyn | Type::Null, _) | (_, Type::Dyn) => None,
+        (Type::Dyn, _) | (_, Type::Dyn) => None,
         (Type::Optional(inner), _) => misfit(inner, to),
-        (Type::List(from), Type::List(to)) => misfit(from, to).map(|why| format!("list element type incompatible: {why}")),
-        (Type::Map(from_key, from), Type::Map(to_key, to)) => maps((from_key, from), (to_key, to)),
         (Type::Struct(from), Type::Struct(to)) => structures(from, to),
         (Type::Map(key, value), Type::Struct(to)) => map_into_structure(key, value, to),
+        // kro compares nothing with an object but objects and maps ([`doubt`]), and knows no fields of values like quantities.
+        (_, Type::Struct(_)) | (Type::Opaque(_), Type::Map(..)) => None,
         (Type::Struct(from), Type::Map(_, value)) => structure_into_map(from, value),
-        (_, Type::List(_)) => Some("list parameter count mismatch: got 0, expected 1".to_owned()),
-        (_, Type::Map(..)) => Some("map parameter count mismatch: got 0, expected 2".to_owned()),
+        (_, Type::List(to)) => match parameters(from).first() {
+            Some(from) => misfit(from, to).map(|why| format!("list element type incompatible: {why}")),
+            None => Some("list parameter count mismatch: got 0, expected 1".to_owned()),
+        },
+        (_, Type::Map(to_key, to)) => match parameters(from).as_slice() {
+            [from_key, from] => maps((from_key, from), (to_key, to)),
+            other => Some(format!("map parameter count mismatch: got {}, expected 2", other.len())),
+        },
         _ if from == to => None,
-        _ => Some(format!("type kind mismatch: got \"{from}\", expected \"{to}\"")),
+        _ => Some(format!("type kind mismatch: got \"{}\", expected \"{to}\"", alone(from))),
     }
+}
+
+/// What a type is made of.
+fn parameters(of: &Type) -> Vec<&Type> {
+    match of {
+        Type::List(element) | Type::Type(element) => vec![element],
+        Type::Map(key, value) => vec![key, value],
+        _ => Vec::new(),
+    }
+}
+
+/// What kro lets through and no API server takes: something else where an object or a list is expected.
+pub(super) fn doubt(from: &Type, to: &Type) -> Option<String> {
+    let is_object = |of: &Type| matches!(of, Type::Struct(_) | Type::Map(..) | Type::Dyn | Type::Null);
+    match (from, to) {
+        (Type::Optional(inner), _) => doubt(inner, to),
+        (from, Type::Struct(_)) if !is_object(from) => Some(format!("an object is expected here, and this is {}", alone(from))),
+        (Type::Map(..) | Type::Type(_), Type::List(_)) => Some(format!("a list is expected here, and this is {}", alone(from))),
+        (Type::List(from), Type::List(to)) => doubt(from, to),
+        _ => None,
+    }
+}
+
+/// A type as kro prints it alone: `null` has another name then.
+pub(super) fn alone(of: &Type) -> String {
+    if *of == Type::Null { "null_type".to_owned() } else { of.to_string() }
 }
 
 fn maps((from_key, from): (&Type, &Type), (to_key, to): (&Type, &Type)) -> Option<String> {
@@ -37,8 +69,8 @@ fn structures(from: &Structure, to: &Structure) -> Option<String> {
 }
 
 fn map_into_structure(key: &Type, value: &Type, to: &Structure) -> Option<String> {
-    if let Some(why) = misfit(key, &Type::String) {
-        return Some(format!("map key type incompatible: {why}"));
+    if *key != Type::String {
+        return Some("map keys must be strings to assign to struct".to_owned());
     }
     to.fields().iter().find_map(|(name, expected)| {
         misfit(value, expected).map(|why| format!("map value incompatible with struct field \"{name}\": {why}"))
@@ -46,9 +78,9 @@ fn map_into_structure(key: &Type, value: &Type, to: &Structure) -> Option<String
 }
 
 fn structure_into_map(from: &Structure, value: &Type) -> Option<String> {
-    from.fields()
-        .iter()
-        .find_map(|(name, of)| misfit(of, value).map(|why| format!("field \"{name}\" has incompatible type: {why}")))
+    from.fields().iter().find_map(|(name, of)| {
+        misfit(of, value).map(|why| format!("struct field \"{name}\" incompatible with map value type: {why}"))
+    })
 }
 
 #[cfg(test)]

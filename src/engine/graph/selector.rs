@@ -98,9 +98,9 @@ pub(super) fn expected(path: &[Segment]) -> Type {
         Some("") => Type::map(Type::Dyn),
         Some(".matchLabels") => Type::map(Type::String),
         Some(".matchExpressions") => Type::list(Type::Dyn),
-        Some(rest) if rest.ends_with(".values") => Type::list(Type::String),
-        Some(rest) if rest.starts_with(".matchExpressions") && rest.ends_with(']') && !rest.contains(".values[") => Type::Dyn,
-        Some(_) => Type::String,
-        None => Type::Dyn,
+        Some(rest) if rest.starts_with(".matchLabels") => Type::String,
+        None if path == "metadata.name" || path == "metadata.namespace" => Type::String,
+        // kro looks at the parts of a requirement when they are known.
+        _ => Type::Dyn,
     }
 }

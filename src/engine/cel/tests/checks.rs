@@ -150,7 +150,12 @@ fn branches_with_the_same_fields_are_alike() {
 
 #[test]
 fn conditions_and_lists_are_recognised() {
-    assert!(Type::Bool.is_condition() && Type::Dyn.is_condition() && Type::optional(Type::Bool).is_condition());
+    assert!(
+        Type::Bool.is_condition()
+            && !Type::Dyn.is_condition()
+            && Type::optional(Type::Dyn).is_dynamic()
+            && Type::optional(Type::Bool).is_condition()
+    );
     assert!(!Type::String.is_condition() && !Type::optional(Type::String).is_condition());
     assert_eq!(Type::list(Type::Int).element(), Some(&Type::Int));
     assert_eq!(Type::map(Type::Int).element(), None);

@@ -231,3 +231,55 @@ fn conditions_of_authors() {
     check(&block(&reads("A")), &["custom conditions cannot reference each other"]);
     check(&block(&reads("Zzz")), &["unknown condition type; only kro's built-in types"]);
 }
+
+/// Found by holding 11 000 definitions against kro's own builder.
+#[test]
+fn a_condition_of_the_instance_is_a_bool_and_no_guess() {
+    for (expression, returns) in [
+        ("schema.spec.o.x", "dyn"),
+        ("dyn(true)", "dyn"),
+        ("schema.spec.?o.?x", "optional_type(dyn)"),
+        ("schema.spec.o", "__type_schema.spec.o"),
+        ("null", "null_type"),
+    ] {
+        let text =
+            rgd("o: object", "", &map("a", "x").replace("- id: a", &format!("- id: a\n  includeWhen: ['${{{expression}}}']")));
+        check(&text, &[&format!("must return bool or optional_type(bool), but returns \"{returns}\"")]);
+    }
+    let text = rgd(
+        "o: object",
+        "",
+        &MAP.replace("- id: a", "- id: a\n  forEach: [{x: '${schema.spec.o.x}'}]").replace("${schema.spec.name}", "${x}"),
+    );
+    check(&text, &["forEach iterator \"x\" must return a list, got \"dyn\""]);
+}
+
+#[test]
+fn what_is_dynamic_because_a_kind_is_missing_is_no_mistake() {
+    let late = "- id: late\n  template: {apiVersion: late.test/v1, kind: Late, metadata: {name: l}}\n  readyWhen: ['${late.status.ready}']\n";
+    let text =
+        rgd("", "", &(late.to_owned() + &map("a", "x").replace("- id: a", "- id: a\n  includeWhen: ['${late.status.on}']")));
+    assert!(matches!(compiled(&text, &core()), Compiled::Deferred { .. }));
+}
+
+#[test]
+fn the_name_of_an_external_object_is_text() {
+    let external =
+        |name: &str| format!("- id: e\n  externalRef: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: '{name}'}}}}\n");
+    check(
+        &rgd("", "", &external("${1.5}")),
+        &["at path \"metadata.name\": expression \"1.5\" returns type \"double\" but expected \"string\""],
+    );
+}
+
+#[test]
+fn what_kro_lets_through_is_a_warning() {
+    let text = rgd(
+        "",
+        "",
+        "- id: d\n  template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {strategy: '${1}'}}\n",
+    );
+    let compiled = compiled(&text, &core());
+    let warnings: Vec<_> = compiled.graph().unwrap().warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|warning| warning.contains("an object is expected here, and this is int")), "{warnings:?}");
+}
