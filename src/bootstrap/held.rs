@@ -27,15 +27,20 @@ impl Display for Held {
 ///
 /// Elements of list maps are looked into by their keys; what is in sets conflicts with nobody.
 pub(crate) fn held(wanted: &Value, live: &Object, ours: &str) -> Vec<Held> {
+    held_by(wanted, live, |manager| manager != ours)
+}
+
+/// The same for the managers that are asked for.
+pub(crate) fn held_by(wanted: &Value, live: &Object, who: impl Fn(&str) -> bool) -> Vec<Held> {
     let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-    let is_other = |entry: &&Value| entry["manager"] != ours && entry["subresource"].as_str().is_none_or(str::is_empty);
+    let name = |entry: &Value| entry["manager"].as_str().unwrap_or("somebody").to_owned();
+    let is_asked = |entry: &&Value| who(&name(entry)) && entry["subresource"].as_str().is_none_or(str::is_empty);
     let whole = Value::Object(live.0.clone());
     let mut found = Vec::new();
-    for entry in entries.into_iter().flatten().filter(is_other) {
+    for entry in entries.into_iter().flatten().filter(is_asked) {
         let mut fields = Vec::new();
         clash(wanted, &whole, &entry["fieldsV1"], "", &mut fields);
-        let manager = entry["manager"].as_str().unwrap_or("somebody");
-        found.extend(fields.into_iter().map(|field| Held { field, manager: manager.to_owned() }));
+        found.extend(fields.into_iter().map(|field| Held { field, manager: name(entry) }));
     }
     found
 }

@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use plinth_run::{Action, Deferred, EventKind, Log, Outcome, Plan, Recorder, RunId, Subject, Verb, plan::Writer as By};
+use plinth_run::{Action, Change, Deferred, EventKind, Log, Outcome, Plan, Recorder, RunId, Subject, Verb, plan::Writer as By};
 
 use crate::{
     content::Content,
@@ -170,11 +170,22 @@ fn summary(plan: &Plan) -> String {
     )
 }
 
+/// Whether two plans are about the same objects: what is carried out is what the file shows. In which namespace an object is, is not
+/// known before its kind is served.
+fn same_objects(saved: &Plan, now: &Plan) -> bool {
+    let named = |change: &Change| (change.subject.key.gvk.clone(), change.subject.key.name.clone());
+    let objects = |plan: &Plan| plan.changes().map(named).collect::<BTreeSet<_>>();
+    objects(saved) == objects(now)
+}
+
 /// A saved plan is carried out exactly or not at all: same inputs, and what the run itself writes has not moved, but for what the journal
 /// knows to be written by a run of this plan that did not come to its end.
 fn fresh(saved: &Plan, now: &Plan, log: &Log) -> Result<(), Error> {
     if saved.inputs != now.inputs {
         return Err(Error::Stale("the channel, the values or the settings are not those that it was made from".into()));
+    }
+    if saved.distribution != now.distribution || !same_objects(saved, now) {
+        return Err(Error::Stale("its objects are not those of its channel: it was not saved so".into()));
     }
     for was in saved.changes().filter(|change| change.by == By::Run) {
         let key = &was.subject.key;

@@ -83,9 +83,10 @@ impl Writer<'_> {
         }
     }
 
-    /// The journal's proof that nothing is left to write (contracts 22): same input, and the object has not moved since.
+    /// The journal's proof that nothing is left to write (contracts 22): same input, and the object has not moved since. A label that is
+    /// gone moves no generation, and without it nobody would know whose the object is.
     fn proof(&self, wanted: &Wanted, live: Option<&Object>) -> Option<SkipReason> {
-        let live = live?;
+        let live = live.filter(|live| live.label(keys::PLATFORM) == wanted.object.label(keys::PLATFORM))?;
         let generation = live.generation();
         let proven = self.ports.log.read(|state| state.proves(&wanted.key, &wanted.digest, generation, live.uid()));
         proven.then(|| SkipReason::Proven { digest: wanted.digest.clone(), generation })

@@ -14,8 +14,8 @@ use plinth_cluster::{
 };
 use plinth_engine::{
     graph,
-    naming::keys,
-    ports::{Answer, Applier, Apply, Clock, Delete, WriteError},
+    naming::{self, keys},
+    ports::{Answer, Applier, Apply, Clock, Delete, Query, WriteError},
 };
 use plinth_manager::{
     Gated, Lease, Metrics, Queue, SystemClock,
@@ -50,6 +50,8 @@ const KINDS_ROLE: &str = "kinds";
 pub struct Options {
     /// Name of the platform: children that the loop applies carry it as a label, by which they are removed.
     pub platform: Option<String>,
+    /// Leaves definitions and delivery objects alone that carry another platform's label: a run is about one platform.
+    pub alone: bool,
     /// What a journal proves to be applied (contracts 22).
     pub seed: BTreeMap<ObjectKey, state::Applied>,
     /// The Lease that must be held for every write (contracts 21).
@@ -82,6 +84,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             platform: None,
+            alone: false,
             seed: BTreeMap::new(),
             lease: None,
             groups: BTreeSet::from([rgd::KRO_GROUP.to_owned()]),
@@ -200,6 +203,16 @@ fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, awaited: Arc<Await
     }
 }
 
+/// Which objects of a kind are looked after: all, or those of one platform and those of none.
+fn selectors(options: &Options, gvk: &GroupVersionKind) -> Vec<String> {
+    match &options.platform {
+        Some(platform) if options.alone && *gvk != artifacts::platform_gvk() => {
+            vec![naming::platform_selector(platform), format!("!{}", keys::PLATFORM)]
+        }
+        _ => vec![String::new()],
+    }
+}
+
 /// Labels outside, the gate inside: what is refused was not labelled for nothing, and what is labelled passed the gate.
 pub(crate) fn layered(doors: Arc<dyn Applier>, lease: Option<&Arc<Lease>>, platform: Option<&str>) -> Arc<dyn Applier> {
     let gated: Arc<dyn Applier> = match lease {
@@ -212,7 +225,8 @@ pub(crate) fn layered(doors: Arc<dyn Applier>, lease: Option<&Arc<Lease>>, platf
     }
 }
 
-/// Labels children and CRDs, and leaves alone what only patches an object of somebody else (finalizers, inventories).
+/// Labels children and CRDs, and leaves alone what only patches an object of somebody else (finalizers, inventories), and what has the
+/// label of its parent.
 struct OfPlatform {
     plain: Arc<dyn Applier>,
     labelled: Labelled<ByArc>,
@@ -229,7 +243,8 @@ impl Applier for OfPlatform {
     fn apply<'a>(&'a self, request: &'a Apply) -> Answer<'a, Result<Object, WriteError>> {
         let is_whole = [keys::MANAGER_APPLYSET, keys::MANAGER, delivery::deploy::MANAGER].contains(&request.manager.as_str());
         let is_parent = request.manager == delivery::deploy::MANAGER && request.key.gvk == delivery::Kind::Deployer.gvk();
-        if is_whole && !is_parent { self.labelled.apply(request) } else { self.plain.apply(request) }
+        let is_somebodys = request.object.label(keys::PLATFORM).is_some();
+        if is_whole && !is_parent && !is_somebodys { self.labelled.apply(request) } else { self.plain.apply(request) }
     }
 
     fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
@@ -345,7 +360,10 @@ impl Parts {
         let delivery = delivery::Kind::ALL.into_iter().filter(|_| options.delivery).map(delivery::Kind::gvk);
         let mut set = WatchSet::default();
         for gvk in definitions.chain(delivery).chain([artifacts::platform_gvk()]) {
-            set = set.union(WatchSet::all_of(cluster.clone(), gvk));
+            for selector in selectors(options, &gvk) {
+                let query = Query { cluster: cluster.clone(), gvk: gvk.clone(), namespace: None, selector };
+                set.lists.insert(query);
+            }
         }
         let key = ObjectKey { cluster: cluster.clone(), gvk: GroupVersionKind::default(), namespace: None, name: String::new() };
         self.watches.declare(&Owner { role: KINDS_ROLE, key }, set);

@@ -5,12 +5,12 @@ use std::{net::SocketAddr, time::Instant};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api,
-    api::{ApiResource, DeleteParams, DynamicObject, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use plinth_run::{EventKind, Outcome};
 use plinth_support::{ApiServer, Identity};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     distribution::Distribution,
@@ -97,6 +97,15 @@ async fn edited_by_hand(world: &World, source: &str) {
 
     plinth(&[&up[..], &["--take-over"]].concat()).await.with_code(0);
     assert_ne!(id().await, edited.data["spec"]["resources"][0]["id"]);
+
+    // An image is known at run time only; who set the one that is there is known to the server.
+    let deployments: Api<Deployment> = Api::default_namespaced(world.client().await);
+    let image =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": OPERATOR, "image": "registry.example/other:1"}]}}}});
+    deployments.patch(OPERATOR, &PatchParams::default(), &Patch::Strategic(image)).await.unwrap();
+    let plan = plinth(&["plan", source, "--kubeconfig", &kubeconfig, "--detailed-exitcode"]).await.with_code(2);
+    let words = "configure  Deployment.apps/default/openmcp-operator  changes spec.template.spec.containers[0].image";
+    assert!(plan.stdout.contains(words), "{}", plan.stdout);
 }
 
 /// How a run says that it ended.

@@ -9,6 +9,7 @@ mod bad_channel;
 mod bad_cluster;
 mod bad_rgd;
 mod bad_server;
+mod beside;
 mod by_hand;
 mod distribution;
 mod egress;

@@ -184,6 +184,12 @@ impl Worker {
     fn definition(&mut self, key: &ObjectKey, object: &Object) -> Option<Arc<Graph>> {
         self.hold(key);
         let compiled = self.compile(key, object)?;
+        let status = match &compiled {
+            Compiled::Invalid(_) => "False",
+            Compiled::Deferred { .. } => "Unknown",
+            Compiled::Active(_) => "True",
+        };
+        self.ready(key, object, status, "Active");
         match &compiled {
             Compiled::Invalid(findings) => {
                 let message = findings.first().map(ToString::to_string).unwrap_or_default();
@@ -203,6 +209,12 @@ impl Worker {
             self.cluster.put(&graph.crd);
         }
         Some(Arc::clone(graph))
+    }
+
+    /// Writes the condition by which the loop says what it made of an object.
+    fn ready(&self, key: &ObjectKey, object: &Object, status: &str, state: &str) {
+        let condition = json!({"type": "Ready", "status": status, "observedGeneration": object.generation()});
+        self.cluster.status(key, json!({"conditions": [condition], "state": state}));
     }
 
     /// Puts the finalizer on.
@@ -233,8 +245,7 @@ impl Worker {
         }
         let subject = self.subject(key);
         if ready {
-            let condition = json!({"type": "Ready", "status": "True", "observedGeneration": object.generation()});
-            self.cluster.status(key, json!({"conditions": [condition], "state": "ACTIVE"}));
+            self.ready(key, object, "True", "ACTIVE");
             self.judge(subject, Health::Current, "Ready", "");
         } else {
             self.judge(subject, Health::Waiting, "ChildrenNotReady", "");

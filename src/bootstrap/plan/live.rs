@@ -19,7 +19,7 @@ use super::{
 use crate::{
     compare,
     error::Error,
-    held::held,
+    held::{held, held_by},
     preflight::AT_ONCE,
     settings::Settings,
     wanted::{Step, Wanted},
@@ -116,9 +116,21 @@ fn of_child(place: &Place, live: Option<&Object>, settings: &Settings) -> Result
     }
     let mut fields = compare::differences(&Value::Object(place.object.0.clone()), &Value::Object(live.0.clone()));
     fields.retain(|field| !place.unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));
+    fields.extend(taken(place, live));
     let action = if fields.is_empty() && owner.is_none() { Action::Unchanged } else { Action::Configure };
     let note = owner.map(|owner| format!("belongs to {} and is taken over", owner.name));
     Ok(Standing { fields, note, ..Standing::new(action, Some(live)) })
+}
+
+/// Fields whose value the graph knows only at run time, and which somebody else has set since the loop did: it will set them again.
+fn taken(place: &Place, live: &Object) -> Vec<String> {
+    let wanted = Value::Object(place.object.0.clone());
+    let of = |is_ours: bool| {
+        let fields = held_by(&wanted, live, |manager| (manager == keys::MANAGER_APPLYSET) == is_ours);
+        fields.into_iter().map(|held| held.field).collect::<Vec<_>>()
+    };
+    let ours = of(true);
+    of(false).into_iter().filter(|field| place.unresolved.contains(field) && !ours.contains(field)).collect()
 }
 
 impl Standing {

@@ -26,6 +26,8 @@ pub(super) fn foreign_owner(live: &Object, settings: &Settings) -> Option<Owner>
             let name = format!("platform {platform}");
             return Some(Owner { name, platform: Some(platform.to_owned()), is_controller: true });
         }
+        // Somebody took the label off what a run or a loop of ours wrote: it is ours all the same.
+        None if [keys::MANAGER, keys::MANAGER_APPLYSET].iter().any(|manager| has_applied(live, manager)) => return None,
         None => {}
     }
     if live.label(keys::OWNED) == Some("true") {
@@ -34,6 +36,15 @@ pub(super) fn foreign_owner(live: &Object, settings: &Settings) -> Option<Owner>
     }
     let name = writers(live).unwrap_or_else(|| "somebody else".to_owned());
     Some(Owner { name, platform: None, is_controller: false })
+}
+
+/// Whether a field manager has applied an object.
+fn has_applied(live: &Object, manager: &str) -> bool {
+    let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array);
+    let is_it = |entry: &Value| {
+        entry["manager"] == manager && entry["operation"] == "Apply" && entry["subresource"].as_str().is_none_or(str::is_empty)
+    };
+    entries.is_some_and(|entries| entries.iter().any(is_it))
 }
 
 /// The field managers of an object, but those of its subresources.
@@ -69,6 +80,9 @@ mod tests {
             let owner = foreign_owner(&object(&labels, &managers), &settings).unwrap();
             assert_eq!((owner.name.as_str(), owner.is_controller), (name, is_controller));
         }
+        let mut bare = object(&json!({}), &["plinth.dev/plinth", "kubectl-edit"]);
+        bare.metadata_mut()["managedFields"][0]["operation"] = "Apply".into();
+        assert_eq!(foreign_owner(&bare, &settings), None, "it lost its label");
         assert_eq!(foreign_owner(&object(&json!({"plinth.dev/platform": "default"}), &["kubectl"]), &settings), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use plinth_api::{GroupKind, Object};
+use plinth_api::{GroupKind, Object, ObjectKey};
 use plinth_run::{
     EventKind, Health, Observer, Outcome, Recorder, RunState, Seen, Sighting, SkipReason, Stage, StageId, SubjectState, health,
     plan::Writer as By,
@@ -55,8 +55,8 @@ impl<'a> Follow<'a> {
             if ready && self.writer.ports.control.is_settled().await && self.is_ready().await? {
                 return Ok(());
             }
-            self.give_up(clock.now())?;
-            let pause = if ready { SETTLE } else { self.pause(clock.now()) };
+            let is_old_news = self.give_up(clock.now()).await?;
+            let pause = if ready || is_old_news { SETTLE } else { self.pause(clock.now()) };
             tokio::select! {
                 biased;
                 sighting = observer.next() => match sighting {
@@ -97,18 +97,23 @@ impl<'a> Follow<'a> {
         self.writer.ports.log.read(read)
     }
 
-    /// The instance and every instance below it are ready, no definition is being tried again (its status is not written yet),
-    /// and the cluster says the same of the instance as it is now.
+    /// The instance and every instance below it are ready, every definition was taken or waits for kinds, and the cluster says the same of
+    /// all of them as they are now: what was told may be about what they were before this run wrote them.
     async fn is_ready(&self) -> Result<bool, Error> {
         let ready = self.read(|state| {
-            let is_current = |known: &SubjectState| known.health == Some(Health::Current);
-            let root = state.subjects.get(&self.planned.instance).is_some_and(is_current);
-            let below = state.subjects.values().filter(|known| self.is_instance(known)).all(is_current);
+            let is_well = |known: &SubjectState| known.health == Some(Health::Current);
+            let root = state.subjects.get(&self.planned.instance).is_some_and(is_well);
+            let below = state.subjects.values().filter(|known| self.is_instance(known)).all(is_well);
             let mut definitions = self.planned.built.iter().filter_map(|built| state.subjects.get(&built.key));
-            root && below && definitions.all(|known| known.health != Some(Health::InProgress))
+            root && below && definitions.all(|known| !matches!(known.health, Some(Health::InProgress | Health::Failed)))
         });
         if !ready {
             return Ok(false);
+        }
+        for built in &self.planned.built {
+            if self.verdict_now(&built.key).await?.is_none() {
+                return Ok(false);
+            }
         }
         let live = self.writer.read(&self.planned.instance).await?;
         Ok(live.is_some_and(|live| is_ready(&live)))
@@ -121,13 +126,28 @@ impl<'a> Follow<'a> {
             && self.instance_kinds.contains(&known.subject.key.gvk.group_kind())
     }
 
-    /// A deadline that passed, or something that failed for longer than its grace.
-    fn give_up(&self, now: Timestamp) -> Result<(), Error> {
-        if let Some(failed) = self.read(|state| {
+    /// What the loop wrote of a definition as it is, the status of its condition Ready; `None` while that is about an earlier generation.
+    async fn verdict_now(&self, key: &ObjectKey) -> Result<Option<String>, Error> {
+        let Some(live) = self.writer.read(key).await? else { return Ok(None) };
+        let ready = ready_condition(&live).filter(|ready| is_current(ready, &live));
+        Ok(ready.and_then(|ready| ready["status"].as_str()).map(str::to_owned))
+    }
+
+    /// Ends the run by a deadline that passed, or by something that failed for longer than its grace. Whether a failure is not counted,
+    /// because it is a definition's as it was before this run wrote it, and the loop has not looked at it again.
+    async fn give_up(&self, now: Timestamp) -> Result<bool, Error> {
+        let failed = self.read(|state| {
             let due = |known: &&SubjectState| self.due(known).is_some_and(|due| due <= now);
-            state.subjects.values().find(due).map(|known| format!("{} failed: {}", known.subject, known.why()))
-        }) {
-            return Err(Error::Failed(failed));
+            let told = |known: &SubjectState| (known.subject.key.clone(), format!("{} failed: {}", known.subject, known.why()));
+            state.subjects.values().filter(due).map(told).collect::<Vec<_>>()
+        });
+        let mut is_old_news = false;
+        for (key, why) in failed {
+            if self.is_definition(&key) && self.verdict_now(&key).await?.as_deref() != Some("False") {
+                is_old_news = true;
+            } else {
+                return Err(Error::Failed(why));
+            }
         }
         if let Some(at) = self.stuck()
             && later(at, QUIET) <= now
@@ -137,7 +157,7 @@ impl<'a> Follow<'a> {
         if self.writer.deadline.left(self.writer.ports.log.clock().as_ref()).is_zero() {
             return Err(Error::Deadline(self.unfinished(now)));
         }
-        Ok(())
+        Ok(is_old_news)
     }
 
     /// Since when nothing has moved and nothing is left that could, but for what the server refuses.
@@ -145,10 +165,14 @@ impl<'a> Follow<'a> {
         self.read(|state| if is_stuck(state, &self.instance_kinds) { state.changed } else { None })
     }
 
+    fn is_definition(&self, key: &ObjectKey) -> bool {
+        self.planned.built.iter().any(|built| built.key == *key)
+    }
+
     /// When a failed object counts as failed for good. A definition that is refused stays so.
     fn due(&self, known: &SubjectState) -> Option<Timestamp> {
         let settings = self.writer.settings;
-        if known.health == Some(Health::Failed) && self.planned.built.iter().any(|built| built.key == known.subject.key) {
+        if known.health == Some(Health::Failed) && self.is_definition(&known.subject.key) {
             return Some(known.since);
         }
         let kind = known.subject.key.gvk.group_kind().to_string();
@@ -272,12 +296,18 @@ fn is_done(known: &SubjectState) -> bool {
 
 /// Whether the instance itself says that it is ready, about the generation that it has.
 fn is_ready(instance: &Object) -> bool {
-    let conditions = instance.at(&["status", "conditions"]).and_then(Value::as_array);
-    let holds = |condition: &Value| {
-        let observed = condition["observedGeneration"].as_i64().unwrap_or(instance.generation());
-        condition["type"] == "Ready" && condition["status"] == "True" && observed >= instance.generation()
-    };
-    !instance.is_terminating() && conditions.is_some_and(|conditions| conditions.iter().any(holds))
+    let holds = |condition: &Value| condition["status"] == "True" && is_current(condition, instance);
+    !instance.is_terminating() && ready_condition(instance).is_some_and(holds)
+}
+
+fn ready_condition(object: &Object) -> Option<&Value> {
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array)?;
+    conditions.iter().find(|condition| condition["type"] == "Ready")
+}
+
+/// Whether a condition is about the generation that its object has.
+fn is_current(condition: &Value, object: &Object) -> bool {
+    condition["observedGeneration"].as_i64().unwrap_or(object.generation()) >= object.generation()
 }
 
 fn later(at: Timestamp, duration: Duration) -> Timestamp {

@@ -17,7 +17,9 @@ fn settled(bench: &Bench) -> BTreeMap<ObjectKey, Object> {
             object.metadata_mut().remove(volatile);
         }
         if let Some(labels) = object.metadata_mut().get_mut("labels").and_then(serde_json::Value::as_object_mut) {
-            labels.remove(plinth_engine::naming::keys::RGD_ID);
+            for id in [plinth_engine::naming::keys::RGD_ID, plinth_engine::naming::keys::INSTANCE_ID] {
+                labels.remove(id);
+            }
         }
         (key, object)
     };
@@ -242,6 +244,11 @@ async fn a_saved_plan_is_carried_out_exactly_or_not_at_all() {
     assert!(bench.message().contains("the plan is stale"), "{}", bench.message());
     assert!(bench.cluster.writes().is_empty());
     bench.settings.values.clear();
+    let mut cut = saved.clone();
+    cut.stages.pop();
+    assert_eq!(bench.up_with(&yes, Some(&cut)).await, Outcome::Refused);
+    assert!(bench.message().contains("its objects are not those"), "{}", bench.message());
+    assert!(bench.cluster.writes().is_empty());
     assert_eq!(bench.up_with(&yes, Some(&saved)).await, Outcome::Done);
     // As after a run that was killed: what the journal knows to be written is no change by others.
     let written = bench.cluster.writes().len();

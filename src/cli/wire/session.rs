@@ -61,6 +61,7 @@ impl Session {
         let options = Options {
             lease: lease.clone(),
             platform: Some(platform.to_owned()),
+            alone: true,
             removing: delivery.removing,
             sources: Arc::new(LiveSources::new(delivery.repositories)),
             images: delivery.images,

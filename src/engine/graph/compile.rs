@@ -134,7 +134,12 @@ fn assemble(definition: &Definition, drafts: Vec<Draft>, edges: &Edges, parts: P
             namespaced: schema.scope == Scope::Namespaced,
             schema: parts.instance,
         },
-        crd: crd::generate(Owner { name: &definition.name, uid: &definition.uid }, schema, parts.spec, parts.status),
+        crd: crd::generate(
+            Owner { name: &definition.name, uid: &definition.uid, platform: definition.platform.as_deref() },
+            schema,
+            parts.spec,
+            parts.status,
+        ),
         nodes: order.into_iter().filter_map(|position| nodes[position].take()).collect(),
         account: parts.account,
         status: parts.projection,

@@ -23,6 +23,8 @@ pub struct Definition {
     pub group: String,
     /// The service account that it names for its instances, as written ([`keys::SERVICE_ACCOUNT`]).
     pub account: Option<String>,
+    /// The platform that it belongs to ([`keys::PLATFORM`]), as its label says: what is made for it belongs there too.
+    pub platform: Option<String>,
     /// What is defined.
     pub spec: RgdSpec,
     /// Where it came from, for lines and columns.
@@ -102,6 +104,7 @@ impl Definition {
             uid: text("/metadata/uid"),
             group,
             account: document["metadata"]["annotations"][keys::SERVICE_ACCOUNT].as_str().map(str::to_owned),
+            platform: document["metadata"]["labels"][keys::PLATFORM].as_str().map(str::to_owned),
             spec,
             source,
             findings: Vec::new(),

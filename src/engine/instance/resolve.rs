@@ -75,6 +75,10 @@ pub(super) fn decorate(graph: &Graph, node: &Node, instance: &Object, wanted: &m
         (keys::NODE_ID, node.id.clone()),
         (keys::APPLYSET_PART_OF, applyset_of(graph, instance)),
     ];
+    // What an instance makes belongs to the platform that the instance belongs to, whoever runs the loop.
+    if let Some(platform) = instance.label(keys::PLATFORM) {
+        labels.push((keys::PLATFORM, platform.to_owned()));
+    }
     if let Some(namespace) = instance.namespace() {
         labels.push((keys::INSTANCE_NAMESPACE, namespace.to_owned()));
     }

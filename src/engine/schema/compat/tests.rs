@@ -152,7 +152,7 @@ fn crd(extra: &Value, spec: Schema, status: Schema) -> Object {
     let mut schema = json!({"apiVersion": "v1", "kind": "Web"});
     schema.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     let schema: RgdSchema = serde_json::from_value(schema).unwrap();
-    generate(Owner { name: "web", uid: "u" }, &schema, spec, status)
+    generate(Owner { name: "web", uid: "u", platform: None }, &schema, spec, status)
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn ours(golden: &Value, name: &str, spec: &RgdSpec) -> Object {
             status.properties.remove(field);
         }
     }
-    generate(Owner { name, uid: "u" }, &spec.schema, built, status)
+    generate(Owner { name, uid: "u", platform: None }, &spec.schema, built, status)
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn rgd_schema(extra: &Value) -> plinth_api::rgd::RgdSchema {
 #[test]
 fn identity_is_ours_and_wins() {
     let schema = rgd_schema(&json!({"metadata": {"labels": {"kro.run/owned": "no", "team": "a"}, "annotations": {"b": "c"}}}));
-    let crd = generate(Owner { name: "web", uid: "" }, &schema, Schema::default(), Schema::default());
+    let crd = generate(Owner { name: "web", uid: "", platform: None }, &schema, Schema::default(), Schema::default());
     let version = format!("plinth-{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(
         crd.0["metadata"]["labels"],
@@ -183,7 +183,7 @@ fn a_generated_crd_is_read_back_with_its_metadata_described() {
     let spec = simpleschema::build(&serde_json::from_value(json!({"image": "string | required=true"})).unwrap(), &Map::new())
         .unwrap()
         .schema;
-    let crd = generate(Owner { name: "web", uid: "u" }, &schema, spec, Schema::open_object());
+    let crd = generate(Owner { name: "web", uid: "u", platform: None }, &schema, spec, Schema::open_object());
     let kinds = kinds(&crd).unwrap();
     let [kind] = kinds.as_slice() else { panic!("{kinds:?}") };
     assert_eq!((kind.gvk.to_string().as_str(), kind.plural.as_str(), kind.namespaced), ("Web.g.io/v1alpha1", "webs", false));
@@ -200,7 +200,7 @@ fn a_generated_crd_is_read_back_with_its_metadata_described() {
 fn columns_are_written_as_they_are_stored() {
     let column = json!({"name": "A", "type": "string", "jsonPath": ".spec.a", "priority": 0, "description": ""});
     let crd = generate(
-        Owner { name: "w", uid: "" },
+        Owner { name: "w", uid: "", platform: None },
         &rgd_schema(&json!({"additionalPrinterColumns": [column]})),
         Schema::default(),
         Schema::default(),

@@ -20,6 +20,8 @@ pub struct Owner<'a> {
     pub name: &'a str,
     /// Its UID, empty offline.
     pub uid: &'a str,
+    /// Its platform, where it belongs to one.
+    pub platform: Option<&'a str>,
 }
 
 /// Name of the CRD of a graph's instances: plural and group.
@@ -121,6 +123,7 @@ fn metadata(owner: Owner<'_>, schema: &RgdSchema) -> Value {
         (keys::VERSION, keys::VERSION_VALUE.to_owned()),
         (keys::RGD_NAME, label_value(owner.name)),
         (keys::RGD_ID, owner.uid.to_owned()),
+        (keys::PLATFORM, owner.platform.unwrap_or_default().to_owned()),
     ];
     labels.extend(own.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.to_owned(), value)));
     let mut metadata = Map::from_iter([("name".to_owned(), json!(name(schema))), ("labels".to_owned(), json!(labels))]);
