@@ -30,7 +30,7 @@ mod twin;
 mod unpermitted;
 pub mod world;
 
-pub use start::{Handle, Options, start};
+pub use start::{Handle, Options, Reach, start};
 
 /// Bytes as lower-case hexadecimal text.
 fn hex(bytes: &[u8]) -> String {

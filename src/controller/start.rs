@@ -45,13 +45,22 @@ use crate::{
 /// Role under which everything of the definitions' and delivery's own kinds is watched.
 const KINDS_ROLE: &str = "kinds";
 
+/// Whose definitions and delivery objects a loop looks after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All of the cluster: the controller.
+    Cluster,
+    /// Those of its platform and those of none: a run is about one platform.
+    Platform,
+}
+
 /// How the loop runs.
 #[derive(Clone)]
 pub struct Options {
     /// Name of the platform: children that the loop applies carry it as a label, by which they are removed.
     pub platform: Option<String>,
-    /// Leaves definitions and delivery objects alone that carry another platform's label: a run is about one platform.
-    pub alone: bool,
+    /// Whose definitions and delivery objects are looked after.
+    pub reach: Reach,
     /// What a journal proves to be applied (contracts 22).
     pub seed: BTreeMap<ObjectKey, state::Applied>,
     /// The Lease that must be held for every write (contracts 21).
@@ -84,7 +93,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             platform: None,
-            alone: false,
+            reach: Reach::Cluster,
             seed: BTreeMap::new(),
             lease: None,
             groups: BTreeSet::from([rgd::KRO_GROUP.to_owned()]),
@@ -206,7 +215,7 @@ fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, awaited: Arc<Await
 /// Which objects of a kind are looked after: all, or those of one platform and those of none.
 fn selectors(options: &Options, gvk: &GroupVersionKind) -> Vec<String> {
     match &options.platform {
-        Some(platform) if options.alone && *gvk != artifacts::platform_gvk() => {
+        Some(platform) if options.reach == Reach::Platform && *gvk != artifacts::platform_gvk() => {
             vec![naming::platform_selector(platform), format!("!{}", keys::PLATFORM)]
         }
         _ => vec![String::new()],

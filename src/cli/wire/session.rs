@@ -9,7 +9,7 @@ use std::{
 
 use jiff::Timestamp;
 use plinth_bootstrap::{Alone, Error, Lead, Loop, Ports};
-use plinth_controller::{Options, delivery::sources::LiveSources};
+use plinth_controller::{Options, Reach, delivery::sources::LiveSources};
 use plinth_engine::ports::Applier;
 use plinth_manager::{Gated, Lease, Shutdown, SystemClock};
 use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, Verb, feed::Feed};
@@ -61,7 +61,7 @@ impl Session {
         let options = Options {
             lease: lease.clone(),
             platform: Some(platform.to_owned()),
-            alone: true,
+            reach: Reach::Platform,
             removing: delivery.removing,
             sources: Arc::new(LiveSources::new(delivery.repositories)),
             images: delivery.images,
