@@ -31,20 +31,20 @@ pub(super) fn input(salt: &str, wanted: &Object) -> String {
 }
 
 fn result(wanted: &Object, live: &Object, schema: Option<&Schema>) -> String {
-    let live = Value::Object(live.0.clone());
-    digest(live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default(), &project(&stable(wanted), &live, schema))
+    digest(live.uid().unwrap_or_default(), &fields(&stable(wanted), &live.0, schema))
 }
 
-fn stable(object: &Object) -> Value {
+fn stable(object: &Object) -> Map<String, Value> {
     let mut object = object.clone();
     if let Some(Value::Object(labels)) = object.metadata_mut().get_mut("labels") {
         labels.retain(|key, _| !POSITIONAL.contains(&key.as_str()));
     }
-    object.into_value()
+    object.0
 }
 
-fn digest(salt: &str, value: &Value) -> String {
-    let bytes = Sha256::new().chain_update(salt).chain_update([0]).chain_update(value.to_string()).finalize();
+fn digest(salt: &str, value: &Map<String, Value>) -> String {
+    let text = serde_json::to_vec(value).expect("JSON values always serialize");
+    let bytes = Sha256::new().chain_update(salt).chain_update([0]).chain_update(text).finalize();
     bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         use std::fmt::Write;
         let _ = write!(text, "{byte:02x}");
@@ -55,16 +55,18 @@ fn digest(salt: &str, value: &Value) -> String {
 /// The part of `live` that `wanted` speaks of: what others added, and what the server filled in, is left out.
 fn project(wanted: &Value, live: &Value, schema: Option<&Schema>) -> Value {
     match (wanted, live) {
-        (Value::Object(wanted), Value::Object(live)) => {
-            let fields = wanted.iter().map(|(name, value)| {
-                let schema = schema.and_then(|schema| schema.field(name)).map(AsRef::as_ref);
-                (name.clone(), live.get(name).map_or(Value::Null, |live| project(value, live, schema)))
-            });
-            Value::Object(fields.collect::<Map<_, _>>())
-        }
+        (Value::Object(wanted), Value::Object(live)) => Value::Object(fields(wanted, live, schema)),
         (Value::Array(wanted), Value::Array(live)) => list(wanted, live, schema),
         (_, live) => live.clone(),
     }
+}
+
+fn fields(wanted: &Map<String, Value>, live: &Map<String, Value>, schema: Option<&Schema>) -> Map<String, Value> {
+    let field = |(name, value): (&String, &Value)| {
+        let schema = schema.and_then(|schema| schema.field(name)).map(AsRef::as_ref);
+        (name.clone(), live.get(name).map_or(Value::Null, |live| project(value, live, schema)))
+    };
+    wanted.iter().map(field).collect()
 }
 
 fn list(wanted: &[Value], live: &[Value], schema: Option<&Schema>) -> Value {

@@ -17,17 +17,17 @@ use crate::{
 
 /// Members as far as they are known.
 #[derive(Default)]
-pub(super) struct Members {
-    pub(super) found: BTreeMap<ObjectKey, Object>,
+pub(super) struct Members<'a> {
+    pub(super) found: BTreeMap<ObjectKey, &'a Object>,
     /// Lists and objects that have to be read first.
     pub(super) reads: Vec<Action>,
     /// Why members cannot be known.
     pub(super) blind: Option<String>,
 }
 
-impl Members {
+impl<'a> Members<'a> {
     /// Looks for the members of `set` among the kinds that are recorded and among what was applied.
-    pub(super) fn look(graph: &Graph, seen: &Observation, set: &str, inventory: &Inventory, watch: &mut Watch) -> Self {
+    pub(super) fn look(graph: &Graph, seen: &'a Observation, set: &str, inventory: &Inventory, watch: &mut Watch) -> Self {
         let mut members = Self::default();
         let clusters: BTreeSet<&ClusterKey> = seen.planes.values().chain([&seen.cluster]).collect();
         for kind in &inventory.kinds {
@@ -43,7 +43,7 @@ impl Members {
         members
     }
 
-    fn list(&mut self, seen: &Observation, query: Query, watch: &mut Watch) {
+    fn list(&mut self, seen: &'a Observation, query: Query, watch: &mut Watch) {
         watch.lists.insert(query.clone());
         match (seen.list_failures.get(&query), seen.lists.get(&query)) {
             // A kind that is gone has no objects.
@@ -52,20 +52,20 @@ impl Members {
             (None, None) => self.reads.push(Action::List(query)),
             (None, Some(objects)) => {
                 let members = objects.iter().filter(|object| is_applied(object));
-                self.found.extend(members.filter_map(|object| Some((object.key(&query.cluster)?, object.clone()))));
+                self.found.extend(members.filter_map(|object| Some((object.key(&query.cluster)?, object))));
             }
         }
     }
 
     /// What was applied is looked at by name: a list may be older than the apply.
-    fn remembered(&mut self, seen: &Observation, key: &ObjectKey, set: &str, watch: &mut Watch) {
+    fn remembered(&mut self, seen: &'a Observation, key: &ObjectKey, set: &str, watch: &mut Watch) {
         watch.objects.insert(key.clone());
         match seen.objects.get(key) {
             None if seen.failures.contains_key(key) => {}
             None => self.reads.push(Action::Read(key.clone())),
             Some(None) => drop(self.found.remove(key)),
             Some(Some(object)) if object.label(keys::APPLYSET_PART_OF) == Some(set) => {
-                self.found.insert(key.clone(), object.clone());
+                self.found.insert(key.clone(), object);
             }
             Some(Some(_)) => {}
         }

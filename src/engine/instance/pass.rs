@@ -211,6 +211,9 @@ impl<'a> Pass<'a> {
 
 /// Ready when there is nothing that says otherwise: each of the objects is asked by `readyWhen`.
 pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
+    if node.ready_when.is_empty() {
+        return Outcome::new(NodeState::Ready);
+    }
     let name = if node.kind.is_list() { "each" } else { node.id.as_str() };
     for object in objects {
         match Values::only(name, (*object).clone().into_value()).all(&node.ready_when) {

@@ -2,8 +2,6 @@
 //!
 //! Neither the graph's expressions nor external references are needed, so nothing that is missing can hold it up.
 
-use plinth_api::Object;
-
 use super::{
     account::refusal,
     decide::key_of,
@@ -40,7 +38,7 @@ pub(super) fn decide(graph: &Graph, seen: &Observation) -> Decision {
     decision
 }
 
-fn next(seen: &Observation, members: &Members) -> Vec<Action> {
+fn next(seen: &Observation, members: &Members<'_>) -> Vec<Action> {
     if !members.reads.is_empty() || members.blind.is_some() {
         return members.reads.clone();
     }
@@ -53,7 +51,7 @@ fn next(seen: &Observation, members: &Members) -> Vec<Action> {
 }
 
 /// kro's words, and on whom it waits.
-fn waiting(graph: &Graph, seen: &Observation, members: &Members) -> String {
+fn waiting(graph: &Graph, seen: &Observation, members: &Members<'_>) -> String {
     if let Some(why) = &members.blind {
         return format!("deletion blocked: {why}");
     }
@@ -61,7 +59,7 @@ fn waiting(graph: &Graph, seen: &Observation, members: &Members) -> String {
         Some(Failure::Write { error, .. }) => Some(format!("deletion blocked: {}", refusal(graph, seen, error))),
         _ => None,
     });
-    refused.unwrap_or_else(|| match members.found.values().find(|object| Object::is_terminating(object)) {
+    refused.unwrap_or_else(|| match members.found.values().find(|object| object.is_terminating()) {
         Some(object) if !object.finalizers().is_empty() => {
             let kind = object.gvk().map(|gvk| gvk.group_kind().to_string()).unwrap_or_default();
             format!("deleting resources: {kind}/{} waits for the finalizers {}", object.name(), object.finalizers().join(", "))

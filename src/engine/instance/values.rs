@@ -41,8 +41,8 @@ pub(crate) struct Values {
 impl Values {
     /// The instance alone: everything but its status, and without the labels and annotations that are ours.
     pub(crate) fn new(graph: &Graph, instance: &Object) -> Self {
-        let mut object = instance.clone();
-        object.0.remove("status");
+        let known = instance.0.iter().filter(|(name, _)| *name != "status");
+        let mut object = Object(known.map(|(name, value)| (name.clone(), value.clone())).collect());
         for list in ["labels", "annotations"] {
             if let Some(Value::Object(map)) = object.metadata_mut().get_mut(list) {
                 map.retain(|key, _| !RESERVED.iter().any(|prefix| key.starts_with(prefix)));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plinth_api::{GroupVersionKind, Object};
+use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -36,9 +37,7 @@ pub fn kinds(crd: &Object) -> Result<Vec<KindInfo>, CrdError> {
     for version in versions.iter().filter(|version| version["served"] == true) {
         let name = version["name"].as_str().ok_or_else(|| fault("a version has no name".to_owned()))?;
         let mut schema = match version.pointer("/schema/openAPIV3Schema") {
-            Some(schema) => {
-                serde_json::from_value(schema.clone()).map_err(|error| fault(format!("schema of {name}: {error}")))?
-            }
+            Some(schema) => Schema::deserialize(schema).map_err(|error| fault(format!("schema of {name}: {error}")))?,
             None => Schema::open_object(),
         };
         describe_whole_object(&mut schema);
