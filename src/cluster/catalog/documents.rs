@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
+use bytes::Bytes;
 use plinth_engine::schema::{KindInfo, openapi};
 use sha2::{Digest, Sha256};
 
@@ -15,25 +16,47 @@ const MOST: usize = 64;
 /// The kinds of one document.
 pub(super) type Kinds = Arc<[Arc<KindInfo>]>;
 
-/// The newest first, each with the digest of its text.
-type Read = VecDeque<([u8; 32], Kinds)>;
+/// The newest first.
+type Read = VecDeque<Document>;
+
+/// A document that was read.
+struct Document {
+    digest: [u8; 32],
+    /// The text itself where somebody else holds it as well, as the embedded control plane does: it takes no room of its own, and
+    /// the same memory is the same text.
+    held: Option<Bytes>,
+    kinds: Kinds,
+}
+
+impl Document {
+    fn is_held(&self, text: &Bytes) -> bool {
+        self.held.as_ref().is_some_and(|held| (held.as_ptr(), held.len()) == (text.as_ptr(), text.len()))
+    }
+}
 
 static READ: LazyLock<Mutex<Read>> = LazyLock::new(Mutex::default);
 
 /// The kinds of a document; read once for the same text, and shared.
-pub(super) fn kinds(text: &[u8]) -> Result<Kinds, String> {
+pub(super) fn kinds(text: &Bytes) -> Result<Kinds, String> {
+    let find = |wanted: &dyn Fn(&Document) -> bool| {
+        let read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        read.iter().find(|document| wanted(document)).map(|document| Arc::clone(&document.kinds))
+    };
+    if let Some(kinds) = find(&|document| document.is_held(text)) {
+        return Ok(kinds);
+    }
     let digest: [u8; 32] = Sha256::digest(text).into();
-    let known = |read: &Read| read.iter().find(|(of, _)| *of == digest).map(|(_, kinds)| Arc::clone(kinds));
-    if let Some(kinds) = known(&READ.lock().unwrap_or_else(PoisonError::into_inner)) {
+    if let Some(kinds) = find(&|document| document.digest == digest) {
         return Ok(kinds);
     }
     // The text stays out of the message.
     let document = serde_json::from_slice(text).map_err(|error| format!("the answer is not JSON: {error}"))?;
     let kinds: Kinds = openapi::kinds(&document).map_err(|error| error.to_string())?.into_iter().map(Arc::new).collect();
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if known(&read).is_none() {
+    if read.iter().all(|document| document.digest != digest) {
         read.truncate(MOST - 1);
-        read.push_front((digest, Arc::clone(&kinds)));
+        let held = (!text.is_unique()).then(|| text.clone());
+        read.push_front(Document { digest, held, kinds: Arc::clone(&kinds) });
     }
     Ok(kinds)
 }
@@ -44,10 +67,10 @@ mod tests {
 
     use super::*;
 
-    fn document(kind: &str) -> Vec<u8> {
+    fn document(kind: &str) -> Bytes {
         let gvk = json!({"group": "documents.test", "version": "v1", "kind": kind});
         let path = json!({"get": {"x-kubernetes-group-version-kind": gvk}});
-        json!({"paths": {"/apis/documents.test/v1/things": path}, "components": {"schemas": {}}}).to_string().into_bytes()
+        json!({"paths": {"/apis/documents.test/v1/things": path}, "components": {"schemas": {}}}).to_string().into()
     }
 
     #[test]
@@ -61,7 +84,8 @@ mod tests {
     #[test]
     fn what_is_no_document_is_refused_each_time() {
         for text in ["{", "{}"] {
-            assert!(kinds(text.as_bytes()).is_err() && kinds(text.as_bytes()).is_err());
+            let text = Bytes::from(text);
+            assert!(kinds(&text).is_err() && kinds(&text).is_err());
         }
     }
 }

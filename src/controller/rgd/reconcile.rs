@@ -89,15 +89,20 @@ struct Known {
 }
 
 /// All that compiling depends on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Input {
     definition: Definition,
     kinds: Vec<Lookup>,
 }
 
 impl Input {
-    fn new(definition: &Definition, kinds: &[GroupVersionKind], schemas: &dyn SchemaSource) -> Self {
-        Self { definition: definition.clone(), kinds: kinds.iter().map(|gvk| schemas.kind(gvk)).collect() }
+    /// A schema that is the same allocation is the same schema; most are, and a whole comparison of them is long.
+    fn is(&self, definition: &Definition, kinds: &[Lookup]) -> bool {
+        let same = |(before, now): (&Lookup, &Lookup)| match (before, now) {
+            (Lookup::Served(before), Lookup::Served(now)) if Arc::ptr_eq(before, now) => true,
+            _ => before == now,
+        };
+        self.definition == *definition && self.kinds.len() == kinds.len() && self.kinds.iter().zip(kinds).all(same)
     }
 }
 
@@ -233,14 +238,21 @@ impl Definitions {
             known.uses.insert(GroupKind { group: own.group.clone(), kind: own.kind.clone() });
         }
         let schemas = self.world.schemas.of(&key.cluster, &kinds).await?;
-        let input = Input::new(definition, &kinds, schemas.as_ref());
-        let known = self.lock().get(key).and_then(|known| known.compiled.clone());
-        if let Some((_, compiled)) = known.filter(|(before, _)| *before == input) {
+        let kinds: Vec<Lookup> = kinds.iter().map(|gvk| schemas.kind(gvk)).collect();
+        if let Some(compiled) = self.compiled(key, definition, &kinds) {
             return Ok(compiled);
         }
         let compiled = self.compile_anew(key, definition, schemas.as_ref());
+        let input = Input { definition: definition.clone(), kinds };
         self.lock().entry(key.clone()).or_default().compiled = Some((input, compiled.clone()));
         Ok(compiled)
+    }
+
+    /// What was compiled last, where it was of this.
+    fn compiled(&self, key: &ObjectKey, definition: &Definition, kinds: &[Lookup]) -> Option<Compiled> {
+        let shared = self.lock();
+        let (input, compiled) = shared.get(key)?.compiled.as_ref()?;
+        input.is(definition, kinds).then(|| compiled.clone())
     }
 
     fn compile_anew(&self, key: &ObjectKey, definition: &Definition, schemas: &dyn SchemaSource) -> Compiled {
