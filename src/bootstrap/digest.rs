@@ -7,40 +7,44 @@ use sha2::{Digest, Sha256};
 
 /// `sha256:…` over the value with the fields of every object sorted by name.
 pub fn of(value: &Value) -> String {
-    let mut hasher = Sha256::new();
-    feed(value, &mut hasher);
+    let mut canonical = Vec::new();
+    feed(value, &mut canonical);
     let mut text = String::from("sha256:");
-    for byte in hasher.finalize() {
+    for byte in Sha256::digest(canonical) {
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
 /// Whether serde_json keeps the order of fields depends on features that other crates switch on, so it is sorted here.
-fn feed(value: &Value, hasher: &mut Sha256) {
+fn feed(value: &Value, into: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             let mut fields: Vec<_> = map.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
-            hasher.update(b"{");
+            into.push(b'{');
             for (name, value) in fields {
-                hasher.update(Value::String(name.clone()).to_string());
-                hasher.update(b":");
-                feed(value, hasher);
-                hasher.update(b",");
+                write(name, into);
+                into.push(b':');
+                feed(value, into);
+                into.push(b',');
             }
-            hasher.update(b"}");
+            into.push(b'}');
         }
         Value::Array(items) => {
-            hasher.update(b"[");
+            into.push(b'[');
             for item in items {
-                feed(item, hasher);
-                hasher.update(b",");
+                feed(item, into);
+                into.push(b',');
             }
-            hasher.update(b"]");
+            into.push(b']');
         }
-        scalar => hasher.update(scalar.to_string()),
+        scalar => write(scalar, into),
     }
+}
+
+fn write(value: &(impl serde::Serialize + ?Sized), into: &mut Vec<u8>) {
+    serde_json::to_writer(into, value).expect("texts and scalars always serialize");
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! Holding a value against a schema in the words that an API server uses; what the engine's `validate` says is for authors.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
 
 use plinth_engine::{
     cel::re2,
     schema::{Schema, type_name},
 };
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 use super::problem::FieldFault;
@@ -15,6 +18,8 @@ use super::problem::FieldFault;
 const MAX_FAULTS: usize = 100;
 /// Compiled size of a pattern from outside.
 const MAX_PATTERN: usize = 1 << 20;
+/// Compiled patterns that are remembered.
+const MOST_PATTERNS: usize = 256;
 
 /// Everything that is wrong with an object's fields; unknown ones are no fault, they were pruned.
 pub fn check(object: &Map<String, Value>, schema: &Schema) -> Vec<FieldFault> {
@@ -164,38 +169,36 @@ impl Check {
 
     fn text(&mut self, text: &str, schema: &Schema, path: &str) {
         let length = text.chars().count();
-        let shown = format!("{text:?}");
         if let Some(least) = schema.min_length.filter(|least| under(length, *least)) {
-            self.body(path, &shown, &format!("should be at least {least} chars long"));
+            self.body(path, &format!("{text:?}"), &format!("should be at least {least} chars long"));
         }
         if let Some(most) = schema.max_length.filter(|most| over(length, *most)) {
             self.say("FieldValueTooLong", path, format!("Too long: may not be more than {most} bytes"));
         }
         if let Some(pattern) = &schema.pattern
-            && let Ok(compiled) = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build()
-            && !compiled.is_match(text)
+            && compiled(pattern).is_some_and(|compiled| !compiled.is_match(text))
         {
-            self.body(path, &shown, &format!("should match '{pattern}'"));
+            self.body(path, &format!("{text:?}"), &format!("should match '{pattern}'"));
         }
     }
 
     fn number(&mut self, value: &Value, number: f64, schema: &Schema, path: &str) {
-        let shown = value.to_string();
+        let shown = || value.to_string();
         let or_equal = |exclusive: bool| if exclusive { "" } else { " or equal to" };
         if let Some(least) = schema.minimum
             && (number < least || (schema.exclusive_minimum && number <= least))
         {
-            self.body(path, &shown, &format!("should be greater than{} {least}", or_equal(schema.exclusive_minimum)));
+            self.body(path, &shown(), &format!("should be greater than{} {least}", or_equal(schema.exclusive_minimum)));
         }
         if let Some(most) = schema.maximum
             && (number > most || (schema.exclusive_maximum && number >= most))
         {
-            self.body(path, &shown, &format!("should be less than{} {most}", or_equal(schema.exclusive_maximum)));
+            self.body(path, &shown(), &format!("should be less than{} {most}", or_equal(schema.exclusive_maximum)));
         }
         if let Some(step) = schema.multiple_of.filter(|step| *step > 0.0)
             && ((number / step).round() - number / step).abs() > 1e-9
         {
-            self.body(path, &shown, &format!("should be a multiple of {step}"));
+            self.body(path, &shown(), &format!("should be a multiple of {step}"));
         }
     }
 
@@ -218,6 +221,21 @@ impl Check {
             self.body(path, &value.to_string(), "must not validate the schema (not)");
         }
     }
+}
+
+/// A pattern, compiled once: the same schemas check object after object. `None` for one that cannot be compiled.
+fn compiled(pattern: &str) -> Option<Regex> {
+    static COMPILED: LazyLock<Mutex<BTreeMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
+    let mut known = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(compiled) = known.get(pattern) {
+        return compiled.clone();
+    }
+    if known.len() >= MOST_PATTERNS {
+        known.clear();
+    }
+    let compiled = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build().ok();
+    known.insert(pattern.to_owned(), compiled.clone());
+    compiled
 }
 
 fn nullable(schema: &Schema, name: &str) -> bool {

@@ -48,7 +48,7 @@ impl State {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), json!(self.store.version().to_string()));
         let items: Vec<Value> = items.iter().map(|(_, object)| listed(object, &ask.served)).collect();
-        Ok(Reply::Json(200, list_of(&ask.served, &metadata, &items)))
+        Ok(Reply::Json(200, list_of(&ask.served, metadata, items)))
     }
 
     fn remove(&mut self, ask: &Ask<'_>, place: &Place, options: &Options) -> Result<Left, Problem> {

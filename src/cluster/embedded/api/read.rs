@@ -47,13 +47,18 @@ impl State {
         }
         let items: Vec<Value> =
             page.items.iter().map(|(place, object)| listed(object, &ask.shape(&self.registry, place))).collect();
-        Ok(Reply::Json(200, list_of(&ask.served, &metadata, &items)))
+        Ok(Reply::Json(200, list_of(&ask.served, metadata, items)))
     }
 }
 
 /// A list object.
-pub(super) fn list_of(served: &Served, metadata: &Map<String, Value>, items: &[Value]) -> Value {
-    json!({"kind": served.list_kind, "apiVersion": served.api_version(), "metadata": metadata, "items": items})
+pub(super) fn list_of(served: &Served, metadata: Map<String, Value>, items: Vec<Value>) -> Value {
+    let mut list = Map::new();
+    list.insert("kind".to_owned(), json!(served.list_kind));
+    list.insert("apiVersion".to_owned(), json!(served.api_version()));
+    list.insert("metadata".to_owned(), Value::Object(metadata));
+    list.insert("items".to_owned(), Value::Array(items));
+    Value::Object(list)
 }
 
 /// An object in a list: built-in kinds leave their type out.
@@ -72,10 +77,14 @@ pub(super) fn listed(object: &Arc<Object>, served: &Served) -> Value {
 /// version gives the defaults, as in Kubernetes.
 pub(crate) fn present(object: &Object, served: &Served) -> Value {
     let mut object = object.clone();
-    let stored = object.0.insert("apiVersion".to_owned(), json!(served.api_version()));
+    let shown = Value::String(served.api_version());
+    let is_stored = object.0.get("apiVersion") == Some(&shown);
+    if !is_stored {
+        object.0.insert("apiVersion".to_owned(), shown);
+    }
     if !served.builtin {
         prune_object(&mut object, &served.schema);
-        if stored == Some(json!(served.api_version())) {
+        if is_stored {
             apply_object_defaults(&mut object, &served.schema);
         }
     }

@@ -95,6 +95,9 @@ impl Rules {
 
     /// What an object breaks; `old` is the one that it replaces.
     pub fn check(&self, object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
+        if old == Some(object) {
+            return Vec::new();
+        }
         let value = Value::Object(object.0.clone());
         let old = old.map(|old| Value::Object(old.0.clone()));
         let mut faults = Vec::new();

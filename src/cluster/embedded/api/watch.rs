@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
@@ -67,7 +67,7 @@ impl State {
             let page = self.store.page(&plan.resource, &plan.filter, None, usize::MAX);
             let items = page.map(|page| page.items).unwrap_or_default();
             plan.first =
-                items.iter().map(|(place, object)| line("ADDED", &present(object, &ask.shape(&self.registry, place)))).collect();
+                items.iter().map(|(place, object)| line("ADDED", present(object, &ask.shape(&self.registry, place)))).collect();
         } else {
             plan.from = from;
         }
@@ -86,8 +86,8 @@ fn needs_match() -> Problem {
     Problem { code: 422, reason: "Invalid", message: message.to_owned(), details }
 }
 
-fn line(kind: &str, object: &Value) -> Value {
-    json!({"type": kind, "object": object})
+fn line(kind: &str, object: Value) -> Value {
+    Value::Object(Map::from_iter([("type".to_owned(), json!(kind)), ("object".to_owned(), object)]))
 }
 
 impl WatchPlan {
@@ -96,7 +96,7 @@ impl WatchPlan {
         if annotations.is_object() {
             object["metadata"]["annotations"] = annotations.clone();
         }
-        line("BOOKMARK", &object)
+        line("BOOKMARK", object)
     }
 
     fn line(&self, event: &Event, registry: &Registry) -> Value {
@@ -105,7 +105,7 @@ impl WatchPlan {
             EventKind::Modified => "MODIFIED",
             EventKind::Deleted => "DELETED",
         };
-        line(kind, &present(&event.object, &shape(registry, &event.place, &self.served, self.mixed)))
+        line(kind, present(&event.object, &shape(registry, &event.place, &self.served, self.mixed)))
     }
 }
 
@@ -127,7 +127,11 @@ pub(crate) fn lines(shared: Arc<Shared>, plan: WatchPlan) -> impl Stream<Item = 
     let running = Running { shared, cuts, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
     stream::unfold(running, async |mut running| {
         let lines = running.next().await?;
-        let text: String = lines.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
+        let mut text = Vec::new();
+        for line in &lines {
+            serde_json::to_writer(&mut text, line).expect("JSON values always serialize");
+            text.push(b'\n');
+        }
         Some((Bytes::from(text), running))
     })
 }
@@ -173,7 +177,7 @@ impl Running {
             Err(expired) => {
                 self.ended = true;
                 let message = format!("too old resource version: {} ({})", expired.asked, expired.oldest);
-                vec![line("ERROR", &Problem::expired(message).status())]
+                vec![line("ERROR", Problem::expired(message).status())]
             }
         }
     }
