@@ -19,6 +19,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::embedded::Answered;
+
 /// How long one request may take; a watch is no such request.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// How long a request may take where the whole has no time left: what was begun is still ended.
@@ -72,6 +74,11 @@ impl Call {
         let bytes = serde_json::to_vec(value).expect("JSON values and wire types always serialize");
         self.body = Some((content_type, bytes));
         self
+    }
+
+    /// Method and path, for messages.
+    fn words(&self) -> String {
+        format!("{} {}", self.method, self.path)
     }
 
     fn request(self) -> Result<Request<Body>, Fault> {
@@ -197,10 +204,17 @@ impl Transport {
 
     /// Sends a request and reads a JSON answer.
     pub(crate) async fn json(&self, call: Call) -> Result<Value, Fault> {
-        let what = format!("{} {}", call.method, call.path);
-        let bytes = self.bytes(call).await?;
-        // The text of the answer stays out of the message: it may hold a secret.
-        serde_json::from_slice(&bytes).map_err(|error| Fault::Connection(format!("{what}: the answer is not JSON: {error}")))
+        let what = call.words();
+        let exchange = async {
+            let response = match Answered::take(self.open(call).await?) {
+                Ok(value) => return Ok(value),
+                Err(response) => response,
+            };
+            let bytes = read(response).await?;
+            // The text of the answer stays out of the message: it may hold a secret.
+            serde_json::from_slice(&bytes).map_err(|error| Fault::Connection(format!("{what}: the answer is not JSON: {error}")))
+        };
+        self.in_time(&what, exchange).await
     }
 
     /// Sends a request and reads a text; what is not UTF-8 is replaced.
@@ -210,15 +224,12 @@ impl Transport {
 
     /// Sends a request and reads an answer as it is.
     pub(crate) async fn bytes(&self, call: Call) -> Result<Bytes, Fault> {
-        let what = format!("{} {}", call.method, call.path);
-        let exchange = async {
-            let response = self.open(call).await?;
-            Limited::new(response.into_body(), MAX_ANSWER)
-                .collect()
-                .await
-                .map(http_body_util::Collected::to_bytes)
-                .map_err(|error| Fault::Connection(chain(&*error)))
-        };
+        let what = call.words();
+        let exchange = async { read(self.open(call).await?).await };
+        self.in_time(&what, exchange).await
+    }
+
+    async fn in_time<T>(&self, what: &str, exchange: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let patience = self.patience();
         tokio::time::timeout(patience, exchange)
             .await
@@ -236,13 +247,14 @@ impl Transport {
         if code.is_success() {
             return Ok(response);
         }
-        let body = Limited::new(response.into_body(), MAX_ANSWER)
-            .collect()
-            .await
-            .map_err(|error| Fault::Connection(chain(&*error)))?
-            .to_bytes();
-        Err(Fault::Status(Box::new(ApiStatus::read(code, &body))))
+        Err(Fault::Status(Box::new(ApiStatus::read(code, &read(response).await?))))
     }
+}
+
+/// The whole body of an answer.
+async fn read(response: http::Response<Body>) -> Result<Bytes, Fault> {
+    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+    body.map(http_body_util::Collected::to_bytes).map_err(|error| Fault::Connection(chain(&*error)))
 }
 
 /// An error with its causes, each said once, and no login of a URL.

@@ -49,7 +49,7 @@ use crate::{Cluster, SystemClock, revision::Revision};
 
 pub use act::{Acting, Actors, AtWork};
 pub use serve::Serving;
-pub use service::Service;
+pub use service::{Answered, Service};
 
 /// How a control plane behaves.
 #[derive(Clone)]

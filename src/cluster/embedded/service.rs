@@ -2,14 +2,15 @@
 
 use std::{
     convert::Infallible,
-    sync::Arc,
+    pin::Pin,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture};
 use http::{HeaderMap, Method, Request, Response, header};
-use http_body::{Body, Frame};
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -59,7 +60,7 @@ impl Service {
         // One byte more, so that the API sees that it is too much.
         let Ok(body) = Limited::new(body, MAX_BODY + 1).collect().await else {
             let problem = Problem::too_large(MAX_BODY);
-            return Ok(json(problem.code, &problem.status()));
+            return Ok(json(problem.code, problem.status()));
         };
         let text = |name| header_text(&parts.headers, name);
         let call = Call {
@@ -75,7 +76,7 @@ impl Service {
             now: self.shared.now(),
         };
         Ok(match self.shared.answer(&call)? {
-            Reply::Json(code, value) => json(code, &value),
+            Reply::Json(code, value) => json(code, value),
             Reply::Written(code, text) => response(code, "application/json", Full::new(text).boxed_unsync()),
             Reply::Text(code, text) => {
                 response(code, "text/plain; charset=utf-8", Full::new(Bytes::from(text.into_owned())).boxed_unsync())
@@ -136,8 +137,67 @@ fn acting(headers: &HeaderMap) -> Option<Acting> {
     (!name.is_empty() || !groups.is_empty()).then_some(Acting { name, groups })
 }
 
-fn json(code: u16, value: &Value) -> Response<Answer> {
-    response(code, "application/json", Full::new(Bytes::from(value.to_string())).boxed_unsync())
+/// What a JSON answer says, as an extension of the response: who asks in this process takes it, and no text is written or read.
+#[derive(Clone, Debug)]
+pub struct Answered(Arc<Value>);
+
+impl Answered {
+    /// Takes it out of a response, whose body then goes unread.
+    pub fn take<B>(mut response: Response<B>) -> Result<Value, Response<B>> {
+        match response.extensions_mut().remove::<Self>() {
+            Some(Self(value)) => {
+                drop(response);
+                Ok(Arc::unwrap_or_clone(value))
+            }
+            None => Err(response),
+        }
+    }
+
+    /// The same, to look at.
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+}
+
+/// JSON as a body, written out when somebody reads it or asks how long it is.
+struct Json {
+    value: Arc<Value>,
+    text: OnceLock<Bytes>,
+    is_read: bool,
+}
+
+impl Json {
+    fn text(&self) -> &Bytes {
+        self.text.get_or_init(|| serde_json::to_vec(&*self.value).expect("JSON values always serialize").into())
+    }
+}
+
+impl Body for Json {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if std::mem::replace(&mut self.is_read, true) {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(Ok(Frame::data(self.text().clone()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_read
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(if self.is_read { 0 } else { self.text().len() as u64 })
+    }
+}
+
+fn json(code: u16, value: Value) -> Response<Answer> {
+    let value = Arc::new(value);
+    let body = Json { value: Arc::clone(&value), text: OnceLock::new(), is_read: false };
+    let mut response = response(code, "application/json", body.boxed_unsync());
+    response.extensions_mut().insert(Answered(value));
+    response
 }
 
 fn response(code: u16, kind: &'static str, body: Answer) -> Response<Answer> {
