@@ -8,7 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use http::Uri;
-use plinth_run::RunState;
+use plinth_engine::naming::keys;
+use plinth_run::{Event, EventKind, RunState, Sink};
 use serde_json::Value;
 
 use crate::{door::Door, trace::Trace};
@@ -39,6 +40,13 @@ impl Asked {
     fn manager(&self) -> &str {
         self.query.split('&').find_map(|pair| pair.strip_prefix("fieldManager=")).unwrap_or_default()
     }
+
+    /// Whether the write is one that an event tells of: whole objects, but neither a status nor what is only put onto the
+    /// object of somebody else.
+    fn is_told(&self) -> bool {
+        let whole = [keys::MANAGER, keys::MANAGER_APPLYSET].iter().any(|name| name.replace('/', "%2F") == self.manager());
+        whole && !self.path.ends_with("/status")
+    }
 }
 
 /// Prints the method, the path, and for an apply its field manager.
@@ -58,8 +66,10 @@ struct Applied {
     body: Bytes,
     /// The object that came of it, without what others and the server move.
     result: Value,
-    uid: Value,
+    uid: String,
     generation: i64,
+    /// Whether events tell of such writes.
+    is_told: bool,
     /// Whether the process that is alive knows.
     is_known: bool,
 }
@@ -86,6 +96,8 @@ pub(crate) struct Audit {
 #[derive(Default)]
 struct Inner {
     applied: BTreeMap<(String, String), Applied>,
+    /// Digests of inputs by the UID of the object and the body of the request, as events told of them.
+    digests: BTreeMap<(String, Bytes), String>,
     deletions: Deletions,
     writes: usize,
 }
@@ -100,14 +112,19 @@ impl Audit {
         self.inner.lock().unwrap().deletions = deletions;
     }
 
-    /// A process begins with this journal: only what it proves is known to it.
+    /// A process begins with this journal: only what it proves is known to it. That is the input by its digest and the
+    /// generation that came of it (contracts 22). The generation alone proves nothing: a ConfigMap has none, so that an older
+    /// input of the same object would stand for one whose process died before the journal had it.
     pub(crate) fn begin(&self, journal: &RunState) {
         let mut inner = self.inner.lock().unwrap();
-        for ((path, _), applied) in &mut inner.applied {
+        let Inner { applied, digests, .. } = &mut *inner;
+        for ((path, _), applied) in applied {
+            let digest = digests.get(&(applied.uid.clone(), applied.body.clone()));
             applied.is_known = journal.applied.iter().any(|(key, proof)| {
                 path.ends_with(&format!("/{}", key.name))
-                    && proof.uid.as_deref().is_some_and(|uid| applied.uid == uid)
+                    && proof.uid.as_ref() == Some(&applied.uid)
                     && proof.generation == applied.generation
+                    && (!applied.is_told || digest == Some(&proof.digest))
             });
         }
     }
@@ -142,7 +159,7 @@ impl Audit {
     }
 
     /// A request had its effect.
-    pub(crate) fn after(&self, asked: &Asked, code: u16, answer: &[u8], is_delivered: bool) {
+    pub(crate) fn after(&self, asked: &Asked, code: u16, answer: Option<&Value>, is_delivered: bool) {
         if !asked.is_write() || code >= 300 {
             return;
         }
@@ -151,12 +168,13 @@ impl Audit {
         if asked.method != "PATCH" {
             return;
         }
-        let Ok(object) = serde_json::from_slice::<Value>(answer) else { return };
-        let (uid, generation) =
-            (object["metadata"]["uid"].clone(), object["metadata"]["generation"].as_i64().unwrap_or_default());
+        let Some(object) = answer.cloned() else { return };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
         let result = settled(object, asked.path.ends_with("/status"));
         let key = (asked.path.clone(), asked.manager().to_owned());
-        let next = Applied { body: asked.body.clone(), result, uid, generation, is_known: is_delivered };
+        let next =
+            Applied { body: asked.body.clone(), result, uid, generation, is_told: asked.is_told(), is_known: is_delivered };
         if let Some(before) = inner.applied.insert(key, next.clone())
             && before.is_known
             && before.uid == next.uid
@@ -172,6 +190,18 @@ impl Audit {
         let key = (asked.path.clone(), asked.manager().to_owned());
         if let Some(applied) = self.inner.lock().unwrap().applied.get_mut(&key) {
             applied.is_known = false;
+        }
+    }
+}
+
+/// Learns which input a body is.
+impl Sink for Audit {
+    fn take(&self, event: &Event) {
+        let EventKind::ChangeApplied { digest, uid: Some(uid), .. } = &event.kind else { return };
+        let mut inner = self.inner.lock().unwrap();
+        let Inner { applied, digests, .. } = &mut *inner;
+        for applied in applied.values().filter(|applied| applied.is_told && applied.uid == *uid) {
+            digests.insert((uid.clone(), applied.body.clone()), digest.clone());
         }
     }
 }

@@ -15,12 +15,14 @@ pub(crate) enum Plant {
     Twice,
     /// What could not be written is deleted.
     DeletesOnFailure,
+    /// A loop that starts anew takes nothing from the journal.
+    Forgets,
 }
 
 impl Plant {
     pub(crate) fn over(self, inner: Arc<dyn Applier>) -> Arc<dyn Applier> {
         match self {
-            Self::Nothing => inner,
+            Self::Nothing | Self::Forgets => inner,
             Self::Twice => Arc::new(Twice(inner)),
             Self::DeletesOnFailure => Arc::new(DeletesOnFailure(inner)),
         }
