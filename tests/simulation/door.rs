@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http::Request;
 use http_body_util::{BodyExt, Full};
-use plinth_cluster::embedded::{Embedded, Service, api::rbac::User};
+use plinth_cluster::embedded::{Answered, Embedded, Service, api::rbac::User};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -34,8 +34,7 @@ impl Door {
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let response = self.open(method, path, content_type, bytes).await;
         let code = response.status().as_u16();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (code, serde_json::from_slice(&bytes).unwrap_or_default())
+        (code, Answered::take(response).unwrap_or_default())
     }
 
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {

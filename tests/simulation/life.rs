@@ -6,18 +6,21 @@ use std::{
     time::Duration,
 };
 
-use plinth_cluster::embedded::{Embedded, Options};
+use plinth_cluster::embedded::{Acting, AtWork, Embedded, Options};
 use plinth_controller::Handle;
 use plinth_run::Outcome;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{
     audit::Deletions,
     clock::SimulatedClock,
     operator::{self, Pace},
     planted::Plant,
-    platform::{INSTANCE, SMALL, Values, documents},
+    platform::{Platform, SAMPLE, SMALL, Values, documents},
     process::{Process, World},
     random::Random,
     state::{self, State},
@@ -38,11 +41,20 @@ pub(crate) struct Report {
     pub(crate) writes: usize,
 }
 
+/// Every so many seeds it is the sample distribution that is lived.
+const SAMPLED: u64 = 50;
+
+/// The platform that a seed is about.
+fn platform(seed: u64) -> &'static Platform {
+    if seed % SAMPLED == SAMPLED / 2 { &SAMPLE } else { &SMALL }
+}
+
 /// Lives through what a seed draws.
 pub(crate) fn live(seed: u64, plant: Plant) -> Report {
+    let platform = platform(seed);
     in_paused_time(async {
         let mut random = Random::new(seed);
-        let mut life = Life::begin(&mut random, plant).await;
+        let mut life = Life::begin(platform, &mut random, plant).await;
         if timeout(PATIENCE, life.all(&mut random)).await.is_err() {
             life.world.trace.broken("the run ends", "it did not");
         }
@@ -66,11 +78,11 @@ fn undisturbed(values: &Values) -> Arc<State> {
 
 async fn calm(values: &Values) -> State {
     let mut random = Random::new(0);
-    let life = Life::begin(&mut random, Plant::Nothing).await;
+    let life = Life::begin(values.platform(), &mut random, Plant::Nothing).await;
     let process = life.world.process(Climate::default(), random.fork(), None);
     let outcome = process.up(values).await;
     assert_eq!(outcome, Some(Outcome::Done), "{}", process.message());
-    state::normal(state::raw(&life.world.door).await)
+    life.state().await
 }
 
 fn in_paused_time<T>(simulation: impl Future<Output = T>) -> T {
@@ -78,10 +90,18 @@ fn in_paused_time<T>(simulation: impl Future<Output = T>) -> T {
     runtime.block_on(simulation)
 }
 
+/// Whatever runs on the cluster; it ends when it is dropped.
+enum Programs {
+    /// The operators of the small platform.
+    Own { _tasks: JoinSet<()> },
+    /// A distribution's scenario.
+    Scenario { _at_work: AtWork },
+}
+
 struct Life {
     world: World,
-    /// The operators of the cluster.
-    _operators: tokio::task::JoinSet<()>,
+    /// The programs of the cluster.
+    _programs: Programs,
     /// What was there before, which is to stay as it is.
     foreign: State,
     /// The operator of the platform never brings its kind.
@@ -89,29 +109,39 @@ struct Life {
 }
 
 impl Life {
-    async fn begin(random: &mut Random, plant: Plant) -> Self {
+    async fn begin(platform: &'static Platform, random: &mut Random, plant: Plant) -> Self {
         let clock = SimulatedClock::start();
         // A short history makes real `410 Gone` of watches that lag behind.
         let history = random.pick(&[20, 200, 10_000]);
         let options = Options { history, seed: random.number(), clock: Arc::new(clock), ..Options::default() };
-        let world = World::new(Embedded::new(&options), clock, &SMALL, plant);
+        let world = World::new(Embedded::new(&options), clock, platform, plant);
         furnish(&world).await;
-        let foreign = state::raw(&world.door).await;
-        let (pace, is_stuck) = (Pace::drawn(random), random.chance(40));
+        let (pace, is_stuck) = (Pace::drawn(random), random.chance(40) && platform.scenario.is_none());
         let pace = if is_stuck { pace.without_kind() } else { pace };
-        let operators = operator::start(&world.door, pace);
-        Self { world, _operators: operators, foreign, is_stuck }
+        let programs = match &platform.scenario {
+            Some(scenario) => {
+                let acting = Acting { scenario: scenario.clone(), pace: random.pick(&[0.01, 0.3, 1.0]), ..Acting::default() };
+                Programs::Scenario { _at_work: world.plane.act(acting) }
+            }
+            None => Programs::Own { _tasks: operator::start(&world.door, pace) },
+        };
+        // What the cluster's own programs make in every cluster is there.
+        sleep(Duration::from_millis(10)).await;
+        let foreign = state::raw(&world.door, platform.collections).await;
+        Self { world, _programs: programs, foreign, is_stuck }
     }
 
     async fn all(&mut self, random: &mut Random) {
-        let mut values = Values::drawn(random);
+        let platform = self.world.platform;
+        let mut values = platform.values(random);
         if self.is_stuck {
             self.waits(&values, random).await;
         }
         self.up(&values, Deletions::None, random).await;
-        let by_user = random.chance(500);
+        // The sample has nothing that a user would change: it is brought up once more.
+        let by_user = random.chance(500) && platform.scenario.is_none();
         for _ in 0..random.between(0, 3) {
-            let next = Values::drawn(random);
+            let next = platform.values(random);
             if by_user {
                 self.edit(&values, &next, random).await;
             } else {
@@ -147,8 +177,11 @@ impl Life {
         self.world.audit.allow(Deletions::All);
         self.until_done(random, async |process| process.down(values).await).await;
         let mut wanted = state::normal(self.foreign.clone());
-        let brought = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/buckets.storage.test";
-        wanted.insert(brought.to_owned(), undisturbed(values)[brought].clone());
+        for brought in self.world.platform.brought {
+            let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{brought}");
+            let crd = undisturbed(values)[&path].clone();
+            wanted.insert(path, crd);
+        }
         self.is_as(&wanted, "after down").await;
     }
 
@@ -201,7 +234,7 @@ impl Life {
                     sleep(begun).await;
                     if attempt == 0 {
                         self.world.trace.say(&format!("a user wants {}", Value::Object(after.spec())));
-                        self.world.door.merge(INSTANCE, &json!({"spec": after.spec()})).await;
+                        self.world.door.merge(self.world.platform.instance, &json!({"spec": after.spec()})).await;
                     }
                     self.settles(handle, &wanted).await;
                 })
@@ -211,7 +244,7 @@ impl Life {
         let process = self.process(Climate::default(), random);
         process
             .keep(async |handle| {
-                self.world.door.merge(INSTANCE, &json!({"spec": after.spec()})).await;
+                self.world.door.merge(self.world.platform.instance, &json!({"spec": after.spec()})).await;
                 self.settles(handle, &wanted).await;
             })
             .await;
@@ -230,7 +263,7 @@ impl Life {
     }
 
     async fn is_ready(&self) -> bool {
-        let Some(instance) = self.world.door.get(INSTANCE).await else { return false };
+        let Some(instance) = self.world.door.get(self.world.platform.instance).await else { return false };
         let conditions = instance["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|condition| {
             condition["type"] == "Ready"
@@ -243,20 +276,24 @@ impl Life {
         self.world.process(climate, random.fork(), None)
     }
 
+    async fn raw(&self) -> State {
+        state::raw(&self.world.door, self.world.platform.collections).await
+    }
+
     async fn state(&self) -> State {
-        state::normal(state::raw(&self.world.door).await)
+        state::normal(self.raw().await)
     }
 
     /// The final state is that of an undisturbed run, and what is foreign was not touched.
     async fn is_as(&self, wanted: &State, when: &str) {
-        for difference in state::differences(&self.state().await, wanted) {
-            self.broken("the state is that of an undisturbed run", &format!("{when}: {difference}"));
-        }
-        let now = state::raw(&self.world.door).await;
+        let now = self.raw().await;
         for (path, object) in &self.foreign {
             if now.get(path) != Some(object) {
                 self.broken("foreign objects are not touched", &format!("{when}: {path}"));
             }
+        }
+        for difference in state::differences(&state::normal(now), wanted) {
+            self.broken("the state is that of an undisturbed run", &format!("{when}: {difference}"));
         }
     }
 
@@ -278,13 +315,17 @@ fn deletions(before: &Values, after: &Values) -> Deletions {
 /// Puts there what belongs to others.
 async fn furnish(world: &World) {
     for object in documents(include_str!("platform/foreign.yaml")) {
+        // Where a scenario is played, Deployments of all kinds are run, and so changed.
+        if object["kind"] == "Deployment" && world.platform.scenario.is_some() {
+            continue;
+        }
         let (root, plural) = match object["kind"].as_str() {
             Some("ConfigMap") => ("/api/v1", "configmaps"),
             _ => ("/apis/apps/v1", "deployments"),
         };
         world.door.create(&format!("{root}/namespaces/default/{plural}"), &object).await;
     }
-    // Its controller has seen it.
+    // Its controller, where it is there, has seen it.
     let status = json!({"status": {"observedGeneration": 1}});
     world.door.merge("/apis/apps/v1/namespaces/default/deployments/legacy/status", &status).await;
 }

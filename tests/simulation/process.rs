@@ -1,9 +1,12 @@
 //! One process of plinth: the same parts behind the same ports as the command line puts together, on a client that weather
 //! lies over, with a journal that survives the process.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use plinth_api::ClusterKey;
@@ -67,7 +70,7 @@ impl World {
             RunId(format!("run-{number}")),
             Arc::new(journal),
             Arc::new(self.clock),
-            vec![feed.clone(), self.trace.clone()],
+            vec![feed.clone(), self.trace.clone(), self.audit.clone()],
         );
         let log = Arc::new(log.unwrap());
         log.read(|state| self.audit.begin(state));
@@ -88,7 +91,8 @@ pub(crate) struct Process<'a> {
 impl Process<'_> {
     /// `plinth up`; `None` where the process died in between.
     pub(crate) async fn up(&self, values: &Values) -> Option<Outcome> {
-        let (settings, platform) = (values.settings(), self.world.platform);
+        let platform = self.world.platform;
+        let settings = platform.settings(values);
         let request = Request {
             content: &platform.content,
             distribution: &platform.distribution,
@@ -103,14 +107,18 @@ impl Process<'_> {
     /// `plinth down`.
     pub(crate) async fn down(&self, values: &Values) -> Option<Outcome> {
         let ports = self.ports();
-        let (settings, approver) = (values.settings(), Always("--apply".into()));
+        let (settings, approver) = (self.world.platform.settings(values), Always("--apply".into()));
         self.alive(removal::down(&settings, self.log.read(unfinished(Verb::Down)), &ports, &approver)).await
     }
 
     /// The loop alone, for as long as `until` takes; whether it lived that long.
     pub(crate) async fn keep(&self, until: impl AsyncFnOnce(&Handle)) -> bool {
         let recorder: Arc<dyn Recorder> = self.log.clone();
-        let options = Options { seed: self.log.read(|state| state.applied.clone()), ..self.options() };
+        let seed = match self.world.plant {
+            Plant::Forgets => BTreeMap::new(),
+            _ => self.log.read(|state| state.applied.clone()),
+        };
+        let options = Options { seed, ..self.options() };
         let handle = start([Arc::clone(&self.cluster)], recorder, options);
         let lived = self.alive(until(&handle)).await.is_some();
         if lived {
@@ -148,7 +156,11 @@ impl Process<'_> {
     }
 
     fn options(&self) -> Options {
-        Options { platform: Some("simulated".into()), clock: Arc::new(self.world.clock), delivery: false, ..Options::default() }
+        let options = Options { platform: Some("simulated".into()), clock: Arc::new(self.world.clock), ..Options::default() };
+        match &self.world.platform.sources {
+            Some(sources) => Options { sources: Arc::clone(sources), ..options },
+            None => Options { delivery: false, ..options },
+        }
     }
 
     fn ports(&self) -> Ports {

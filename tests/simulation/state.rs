@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::door::Door;
 
-/// Collections that anything of a simulation may be in.
-const COLLECTIONS: [&str; 13] = [
+/// Collections of every cluster that anything of a simulation may be in.
+const COLLECTIONS: [&str; 8] = [
     "/api/v1/namespaces",
     "/api/v1/configmaps",
     "/api/v1/secrets",
@@ -16,20 +16,15 @@ const COLLECTIONS: [&str; 13] = [
     "/apis/coordination.k8s.io/v1/leases",
     "/apis/kro.run/v1alpha1/resourcegraphdefinitions",
     "/apis/internal.kro.run/v1alpha1/graphrevisions",
-    "/apis/platform.test/v1alpha1/platforms",
-    "/apis/platform.test/v1alpha1/operators",
-    "/apis/platform.test/v1alpha1/stores",
-    "/apis/platform.test/v1alpha1/parts",
-    "/apis/storage.test/v1/buckets",
 ];
 
 /// Objects by their URL path.
 pub(crate) type State = BTreeMap<String, Value>;
 
-/// All objects as they are.
-pub(crate) async fn raw(door: &Door) -> State {
+/// All objects as they are, in these collections and those of every cluster.
+pub(crate) async fn raw(door: &Door, more: &[&str]) -> State {
     let mut state = State::new();
-    for collection in COLLECTIONS {
+    for collection in COLLECTIONS.iter().chain(more) {
         let (root, plural) = collection.rsplit_once('/').unwrap();
         for object in door.list(collection).await {
             let text = |field: &str| object["metadata"][field].as_str();

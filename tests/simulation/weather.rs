@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
-use plinth_cluster::embedded::Service;
+use plinth_cluster::embedded::{Answered, Service};
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -163,18 +163,17 @@ impl Shared {
             self.say(&asked, &format!("{} {ending:?}", response.status().as_u16()));
             return Ok(self.watch(response, ending));
         }
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap_or_else(|never: Infallible| match never {}).to_bytes();
         let is_delivered = fate != Fate::Unanswered && fate != Fate::KilledAfter;
-        self.say(&asked, &format!("{}{}", parts.status.as_u16(), if is_delivered { "" } else { " unanswered" }));
-        self.audit.after(&asked, parts.status.as_u16(), &bytes, is_delivered);
+        let code = response.status().as_u16();
+        self.say(&asked, &format!("{code}{}", if is_delivered { "" } else { " unanswered" }));
+        self.audit.after(&asked, code, response.extensions().get().map(Answered::value), is_delivered);
         self.alive(fate == Fate::KilledAfter, &asked).await;
         sleep(after).await;
         if fate == Fate::Unanswered || self.is_away() {
             self.audit.undelivered(&asked);
             return Err("connection reset".into());
         }
-        Ok(Response::from_parts(parts, whole(bytes)))
+        Ok(response.map(|body| body.map_err(|never: Infallible| match never {}).boxed_unsync()))
     }
 
     fn draw(&self, asked: &Asked) -> (Fate, Duration, Duration, Ending) {
