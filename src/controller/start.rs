@@ -8,7 +8,7 @@ use std::{
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
 use plinth_cluster::{
     Cluster, Watches,
-    catalog::{SchemaChange, SchemaEvent, SchemaNotice},
+    catalog::{Catalog, SchemaChange, SchemaEvent, SchemaNotice},
     decorate::Labelled,
     watch::{self, Change, Notice, Owner, WatchSet},
 };
@@ -124,6 +124,8 @@ pub struct Handle {
     pub instances: Arc<Instances>,
     /// What is made again once it is gone.
     awaited: Arc<Awaited>,
+    /// What the clusters serve.
+    catalogs: Vec<Arc<Catalog>>,
 }
 
 impl Handle {
@@ -133,12 +135,14 @@ impl Handle {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Whether everything that was seen has been acted on: every watch follows, and no pass waits for a worker or is in work.
-    /// Until then a status may be one that an earlier loop wrote.
+    /// Whether everything that was seen has been acted on: every watch follows, that of the CRDs too, and no pass waits for a
+    /// worker or is in work. Until then a status may be one that an earlier loop wrote.
     pub fn is_settled(&self) -> bool {
         let Queues { definitions, instances, delivery, artifacts, platforms } = &self.queues;
-        let queues = [definitions, instances, delivery, artifacts].into_iter().chain(platforms);
-        self.watches.states().iter().all(|(_, state)| state.is_live()) && queues.into_iter().all(Queue::is_settled)
+        let mut queues = [definitions, instances, delivery, artifacts].into_iter().chain(platforms);
+        self.watches.states().iter().all(|(_, state)| state.is_live())
+            && self.catalogs.iter().all(|catalog| catalog.is_current())
+            && queues.all(Queue::is_settled)
     }
 
     /// Says what somebody outside the loop makes again once it is gone; what was said before does not count any more.
@@ -175,8 +179,9 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
 
     parts.route();
     let shutdown = CancellationToken::new();
-    let mut tasks = JoinSet::new();
+    let (mut tasks, mut catalogs) = (JoinSet::new(), Vec::new());
     for cluster in clusters {
+        catalogs.push(Arc::clone(cluster.catalog()));
         let changes = cluster.catalog().subscribe();
         let key = cluster.key().clone();
         watches.engage(cluster);
@@ -188,7 +193,7 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
     }
     parts.run(&mut tasks, &shutdown, &options);
     let (instances, queues) = (Arc::clone(&parts.instances), parts.queues.clone());
-    Handle { shutdown, tasks, queues, watches, graphs, instances, awaited }
+    Handle { shutdown, tasks, queues, watches, graphs, instances, awaited, catalogs }
 }
 
 fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, awaited: Arc<Awaited>, options: &Options) -> World {

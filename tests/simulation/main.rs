@@ -94,7 +94,7 @@ impl Lived {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.writes.fetch_add(report.writes as u64, Ordering::Relaxed);
         let mut found = report.broken;
-        if seed % TWICE == 0 && life(seed, Plant::Nothing).digest != report.digest {
+        if seed.is_multiple_of(TWICE) && life(seed, Plant::Nothing).digest != report.digest {
             found.push("the same seed gives the same log: it gave another one".to_owned());
         }
         self.broken.lock().unwrap().extend(found.into_iter().map(|how| format!("SEED={seed}: {how}")));

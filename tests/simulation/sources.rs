@@ -8,7 +8,10 @@ use plinth_controller::delivery::{
     sources::{Credentials, LiveSources, Sources},
 };
 use plinth_engine::ports::Answer;
-use plinth_releasechannel::{Channel, ComponentRepository, Descriptor, Options, descriptor::Resource, repository_from_spec};
+use plinth_releasechannel::{
+    Channel, ComponentRepository, Descriptor, Options, Selection, descriptor::Resource, localization::Localization,
+    repository_from_spec,
+};
 use serde_json::Value;
 
 /// One repository, opened once for all lives.
@@ -48,5 +51,28 @@ impl Sources for Shelf {
         credentials: &'a Credentials,
     ) -> Answer<'a, Result<Channel, Failed>> {
         self.reading.channel(platform, base, credentials)
+    }
+
+    fn release<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        selection: &'a Selection,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Channel, Failed>> {
+        self.reading.release(platform, selection, base, credentials)
+    }
+
+    fn versions<'a>(
+        &'a self,
+        platform: &'a PlatformSpec,
+        base: &'a Path,
+        credentials: &'a Credentials,
+    ) -> Answer<'a, Result<Option<(String, Vec<String>)>, Failed>> {
+        self.reading.versions(platform, base, credentials)
+    }
+
+    fn localization<'a>(&'a self, channel: &'a Channel) -> Answer<'a, Result<Localization, Failed>> {
+        self.reading.localization(channel)
     }
 }

@@ -51,8 +51,10 @@ impl<'a> Follow<'a> {
         loop {
             self.advance_stages();
             let ready = self.is_ready().await?;
-            // Asked again after the loop has settled: what it did meanwhile may have changed the verdict.
-            if ready && self.writer.ports.control.is_settled().await && self.is_ready().await? {
+            // Asked again after the loop has settled, because what it did meanwhile may have changed the verdict; and the loop
+            // once more after that, because what was on its way from a watch to a queue is there by now.
+            let control = &self.writer.ports.control;
+            if ready && control.is_settled().await && self.is_ready().await? && control.is_settled().await {
                 return Ok(());
             }
             let is_old_news = self.give_up(clock.now()).await?;

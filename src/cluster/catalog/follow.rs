@@ -1,6 +1,9 @@
 //! The watch of the CRDs that keeps a catalog current.
 
-use std::{sync::Weak, time::Duration};
+use std::{
+    sync::{Weak, atomic::Ordering},
+    time::Duration,
+};
 
 use futures::future::join_all;
 use plinth_api::{GroupVersionKind, Object};
@@ -35,10 +38,15 @@ async fn feed(catalog: &Weak<Catalog>, transport: Transport, steps: mpsc::Unboun
         let fault = feed
             .run(&mut |step| {
                 attempt = 0;
+                if let Some(catalog) = catalog.upgrade() {
+                    catalog.followed.is_broken.store(false, Ordering::Relaxed);
+                    catalog.followed.waiting.fetch_add(1, Ordering::Relaxed);
+                }
                 let _ = steps.send(step);
             })
             .await;
         let Some(catalog) = catalog.upgrade() else { return };
+        catalog.followed.is_broken.store(true, Ordering::Relaxed);
         attempt += 1;
         let next = Backoff::REQUESTS.delay(attempt, seed_of(CRDS));
         tracing::warn!(?fault, attempt, ?next, "the watch of the CRDs failed and will be tried again");
@@ -58,6 +66,7 @@ async fn take(catalog: &Weak<Catalog>, transport: &Transport, mut steps: mpsc::U
             Step::Applied(object) => put(&catalog, transport, &object).await,
         };
         catalog.announce(changes);
+        catalog.followed.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,10 @@ mod follow;
 mod schemas;
 mod state;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use plinth_api::GroupVersionKind;
 use plinth_engine::ports::ReadError;
@@ -106,6 +109,16 @@ pub struct Catalog {
     /// Held during requests that fill the cache, so that many askers make one request.
     loading: AsyncMutex<()>,
     follower: Mutex<Option<AbortOnDropHandle<()>>>,
+    followed: Followed,
+}
+
+/// How far the follower is.
+#[derive(Default)]
+struct Followed {
+    /// What the watch told and was not taken in yet.
+    waiting: AtomicUsize,
+    /// Whether the watch failed and was not opened again.
+    is_broken: AtomicBool,
 }
 
 impl Catalog {
@@ -117,6 +130,7 @@ impl Catalog {
             changes: broadcast::Sender::new(CHANGES),
             loading: AsyncMutex::default(),
             follower: Mutex::default(),
+            followed: Followed::default(),
         })
     }
 
@@ -184,6 +198,12 @@ impl Catalog {
     /// Whether the CRDs are known completely, so that an unknown one does not exist.
     pub fn is_following(&self) -> bool {
         self.lock().is_complete()
+    }
+
+    /// Whether everything that the watch of the CRDs told is known here, and it goes on telling. Who does not follow them has
+    /// nothing to wait for.
+    pub fn is_current(&self) -> bool {
+        self.followed.waiting.load(Ordering::Relaxed) == 0 && !self.followed.is_broken.load(Ordering::Relaxed)
     }
 
     /// Waits until the CRDs are known completely. Bound it by a deadline.

@@ -100,7 +100,8 @@ impl Teller<'_> {
         let is_settled =
             |verdict: &NodeVerdict| matches!(verdict.state, NodeState::Ready | NodeState::Unready | NodeState::Skipped);
         let decision = self.decision;
-        if decision.state == InstanceState::Deleting || !decision.actions.is_empty() || !decision.nodes.iter().all(is_settled) {
+        let is_under_way = !decision.actions.is_empty() || decision.left_over.is_some();
+        if decision.state == InstanceState::Deleting || is_under_way || !decision.nodes.iter().all(is_settled) {
             return;
         }
         let asked: BTreeSet<&ObjectKey> = decision.nodes.iter().flat_map(|verdict| &verdict.objects).collect();
@@ -140,6 +141,10 @@ impl Teller<'_> {
         let worst = self.decision.nodes.iter().rev().max_by_key(|verdict| urgency(verdict));
         match worst.filter(|verdict| urgency(verdict) > 0) {
             Some(verdict) => self.chain(verdict),
+            // Everything is as wanted, but something else is there too.
+            None if let Some(message) = &self.decision.left_over => {
+                vec![Cause { subject: None, reason: "NotDeleted".to_owned(), message: message.clone() }]
+            }
             // Everything is as wanted, but a child that is an instance is not Ready yet (contracts 13).
             None => self.unready_child(),
         }

@@ -37,8 +37,9 @@ pub fn decide(graph: &Graph, seen: &Observation) -> Decision {
     if refused.is_none() {
         actions.extend(writes(graph, seen, &key, &mut pass));
     }
+    let mut left_over = None;
     if complete && actions.is_empty() && refused.is_none() {
-        actions = prune(graph, seen, &key, &mut pass);
+        (actions, left_over) = prune(graph, seen, &key, &mut pass);
     }
     let problems = status::problems(graph, &pass);
     let judgement = Judgement::of(&pass.verdicts, refused, &problems);
@@ -46,9 +47,9 @@ pub fn decide(graph: &Graph, seen: &Observation) -> Decision {
     if actions.is_empty() && !status::same(seen.instance.status(), &written) {
         actions.push(Action::WriteStatus(written.clone()));
     }
-    let ready = judgement.state == InstanceState::Active && descendants_ready(seen, &pass);
+    let ready = judgement.state == InstanceState::Active && descendants_ready(seen, &pass) && left_over.is_none();
     let Pass { verdicts, watch, .. } = pass;
-    Decision { actions, nodes: verdicts, watch, state: judgement.state, ready, complete, status: written, problems }
+    Decision { actions, nodes: verdicts, watch, state: judgement.state, ready, left_over, complete, status: written, problems }
 }
 
 /// The instance's own key.
@@ -74,22 +75,28 @@ fn writes(graph: &Graph, seen: &Observation, key: &ObjectKey, pass: &mut Pass<'_
     vec![Action::PatchInstance(inventory::record(graph, &seen.instance, key, &superset))]
 }
 
-/// Deletes members that are no longer wanted, one wave at a time, then lets the inventory shrink.
-fn prune(graph: &Graph, seen: &Observation, key: &ObjectKey, pass: &mut Pass<'_>) -> Vec<Action> {
+/// Deletes members that are no longer wanted, one wave at a time, then lets the inventory shrink. The second says what could
+/// not be deleted yet; until it is, the inventory stays, because after a restart nothing else knows of it.
+fn prune(graph: &Graph, seen: &Observation, key: &ObjectKey, pass: &mut Pass<'_>) -> (Vec<Action>, Option<String>) {
     let recorded = Inventory::recorded(&seen.instance).unwrap_or_default();
     let set = applyset_of(graph, &seen.instance);
     let members = Members::look(graph, seen, &set, &recorded, &mut pass.watch);
     if !members.reads.is_empty() || members.blind.is_some() {
-        return members.reads;
+        return (members.reads, members.blind);
     }
-    let orphan = |key: &ObjectKey| !pass.wanted.contains_key(key) && !seen.failures.contains_key(key);
+    let is_wanted = |key: &ObjectKey| pass.wanted.contains_key(key);
+    let orphan = |key: &ObjectKey| !is_wanted(key) && !seen.failures.contains_key(key);
     if members.found.keys().any(orphan) {
-        return members.next_wave(orphan);
+        return (members.next_wave(orphan), None);
+    }
+    let mut failed = members.found.keys().filter(|key| !is_wanted(key)).filter_map(|key| Some((key, seen.failures.get(key)?)));
+    if let Some((key, failure)) = failed.next() {
+        return (Vec::new(), Some(format!("{key} is not wanted any more and not deleted yet: {}", status::words(failure))));
     }
     if recorded == pass.batch {
-        return Vec::new();
+        return (Vec::new(), None);
     }
-    vec![Action::PatchInstance(inventory::record(graph, &seen.instance, key, &pass.batch))]
+    (vec![Action::PatchInstance(inventory::record(graph, &seen.instance, key, &pass.batch))], None)
 }
 
 fn is_suspended(instance: &Object) -> bool {

@@ -22,8 +22,10 @@ pub struct Decision {
     pub watch: Watch,
     /// kro's `state`.
     pub state: InstanceState,
-    /// plinth's own Ready (contracts 13): kro's, and every child that is itself an instance is Ready.
+    /// plinth's own Ready (contracts 13): kro's, every child that is itself an instance is Ready, and nothing is left over.
     pub ready: bool,
+    /// What nobody wants any more and could not be deleted yet, in words; `None` where there is no such thing.
+    pub left_over: Option<String>,
     /// Whether every node was observed, resolved and applied, so that pruning is allowed.
     pub complete: bool,
     /// The whole status as it should be, whether or not it has to be written.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     instance::{InstanceState, NodeState, WaitsFor},
+    naming::keys,
     schema::SchemaMap,
     testing::{cluster::Cluster, core, graph, rgd},
 };
@@ -83,6 +84,28 @@ fn nothing_is_pruned_while_anything_is_not_known() {
     cluster.objects.get_mut(&b).unwrap().0["data"]["go"] = json!("1");
     assert!(cluster.settle().complete);
     assert_eq!(names(&cluster), ["b", "c"]);
+}
+
+/// Seed 14 of the simulation: a run ended by a Ready that left behind what the server would not delete just then.
+#[test]
+fn what_cannot_be_deleted_yet_is_left_over_and_keeps_the_inventory() {
+    let resources = map("a", "a", "x")
+        + "- id: b\n  includeWhen: ['${schema.spec.on}']\n  template:\n    apiVersion: v1\n    kind: Secret\n    metadata:\n      name: b\n";
+    let mut cluster = cluster("on: boolean", "", &resources, json!({"on": true}));
+    cluster.settle();
+    cluster.objects.get_mut(&cluster.key).unwrap().0["spec"]["on"] = json!(false);
+    cluster.denies.insert("Secret");
+    let decision = cluster.settle();
+    let left_over = decision.left_over.unwrap();
+    assert!(left_over.starts_with("Secret/ns/b is not wanted any more and not deleted yet: "), "{left_over}");
+    assert_eq!((decision.state, decision.ready), (InstanceState::Active, false));
+    let kinds = |cluster: &Cluster| cluster.objects[&cluster.key].annotation(keys::APPLYSET_GROUP_KINDS).unwrap().to_owned();
+    assert_eq!(kinds(&cluster), "ConfigMap,Secret");
+    cluster.denies.clear();
+    cluster.seen.failures.clear();
+    let decision = cluster.settle();
+    assert_eq!((decision.ready, kinds(&cluster).as_str()), (true, "ConfigMap"));
+    assert!(!cluster.objects.keys().any(|key| key.gvk.kind == "Secret"));
 }
 
 #[test]
