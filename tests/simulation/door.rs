@@ -1,6 +1,6 @@
 //! Requests straight to the control plane, past all faults: what users, operators and the test itself do.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
@@ -58,8 +58,17 @@ impl Door {
         code == 200
     }
 
-    /// The objects of a collection as they are and as they change, until the stream is dropped.
-    pub(crate) async fn watch(&self, path: &str) -> Pin<Box<dyn Stream<Item = Value> + Send>> {
+    /// The objects of a collection as they are and as they change, until the stream is dropped. Who lags behind a short history,
+    /// or watches for too long, gets all of them again.
+    pub(crate) fn watch(&self, path: &'static str) -> Pin<Box<dyn Stream<Item = Value> + Send>> {
+        let sessions = futures::stream::unfold((self.clone(), Duration::ZERO), async move |(door, pause)| {
+            tokio::time::sleep(pause).await;
+            Some((door.session(path).await, (door, Duration::from_millis(100))))
+        });
+        Box::pin(sessions.flatten().filter(|event| std::future::ready(event["type"] != "ERROR")))
+    }
+
+    async fn session(&self, path: &str) -> Pin<Box<dyn Stream<Item = Value> + Send>> {
         let response = self.open("GET", &format!("{path}?watch=true"), "application/json", Bytes::new()).await;
         let lines = response.into_body().into_data_stream().flat_map(|chunk| {
             let chunk = chunk.unwrap();

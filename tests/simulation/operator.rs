@@ -49,7 +49,7 @@ pub(crate) async fn register(door: &Door) {
 }
 
 async fn deployments(door: Door, pace: Pace) {
-    let mut events = door.watch(DEPLOYMENTS).await;
+    let mut events = door.watch(DEPLOYMENTS);
     while let Some(event) = events.next().await {
         let object = &event["object"];
         if event["type"] == "DELETED" || object["status"]["observedGeneration"] == object["metadata"]["generation"] {
@@ -72,13 +72,13 @@ async fn deployments(door: Door, pace: Pace) {
 }
 
 async fn buckets(door: Door, pace: Pace) {
-    let mut events = door.watch(CRDS).await;
+    let mut events = door.watch(CRDS);
     while let Some(event) = events.next().await {
         if event["object"]["metadata"]["name"] == "buckets.storage.test" {
             break;
         }
     }
-    let mut events = door.watch(BUCKETS).await;
+    let mut events = door.watch(BUCKETS);
     while let Some(event) = events.next().await {
         let object = &event["object"];
         if event["type"] == "DELETED" || object["status"]["observedGeneration"] == object["metadata"]["generation"] {
