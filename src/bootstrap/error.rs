@@ -208,6 +208,9 @@ pub enum Error {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The loop cannot be started.
+    /// Another one may write now, so this run does not any more.
+    #[error("{0}")]
+    LostTurn(String),
     #[error("start the controller: {0}")]
     Loop(String),
 }
@@ -235,7 +238,7 @@ impl Error {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Unreachable { .. } | Self::Deadline(_) => Outcome::Deadline,
-            Self::Failed(_) | Self::Loop(_) | Self::Journal(_) => Outcome::Failed,
+            Self::Failed(_) | Self::LostTurn(_) | Self::Loop(_) | Self::Journal(_) => Outcome::Failed,
             Self::Write(error) => match error {
                 WriteError::Unavailable { .. } => Outcome::Deadline,
                 WriteError::Forbidden { .. } => Outcome::Refused,
@@ -300,7 +303,7 @@ impl Error {
             Self::OtherDistribution { platform, .. } => {
                 format!("{} removes what is there; a channel of its next version goes on with it", down(platform))
             }
-            Self::Unreachable { .. } | Self::Deadline(_) => "run again to go on".to_owned(),
+            Self::Unreachable { .. } | Self::Deadline(_) | Self::LostTurn(_) => "run again to go on".to_owned(),
             _ => return None,
         };
         Some(hint)

@@ -108,7 +108,7 @@ async fn brought_up(request: &Request<'_>, ports: &Ports, approver: &dyn Approve
     ports.lead.take().await?;
     let result = tokio::select! {
         biased;
-        why = ports.lead.lost() => Err(Error::Failed(why)),
+        why = ports.lead.lost() => Err(Error::LostTurn(why)),
         result = steps::carry_out(&planned, &writer) => result,
     };
     // In flight or failed, what the loop has begun it ends; nothing is deleted.

@@ -124,11 +124,22 @@ impl Writer<'_> {
             };
             match error {
                 WriteError::Unavailable { message, .. } => retry.wait(message).await?,
+                WriteError::NotLeader { .. } => self.turn(&mut retry).await?,
                 // Discovery lags behind a new CRD, and a new namespace behind its creation.
                 WriteError::NotServed(_) | WriteError::NotFound { .. } => retry.wait(error.to_string()).await?,
                 WriteError::Conflict { .. } if retry.attempt < CONFLICTS => retry.wait(error.to_string()).await?,
                 error => return Err(error.into()),
             }
+        }
+    }
+
+    /// Waits a while for the turn to write, where it is not lost for good.
+    pub(crate) async fn turn(&self, retry: &mut Retry<'_>) -> Result<(), Error> {
+        let message = "nothing is written while the Lease cannot be renewed".to_owned();
+        tokio::select! {
+            biased;
+            why = self.ports.lead.lost() => Err(Error::LostTurn(why)),
+            waited = retry.wait(message) => waited,
         }
     }
 

@@ -90,8 +90,19 @@ pub enum Kept {
     Ended,
     /// Another one asked for it; it is still ours, and to be given back.
     Asked,
-    /// It is another's, or could not be renewed in time.
+    /// It is another's, or may not be renewed; with [`Lease::keep`] also: it could not be renewed in time.
     Lost,
+}
+
+/// What one renewal came to.
+enum Renewed {
+    Held,
+    /// Another one has it, or had it.
+    Taken,
+    /// The server says no.
+    Refused,
+    /// The server says nothing.
+    Silent(String),
 }
 
 /// Who would hold a Lease.
@@ -161,12 +172,17 @@ impl Lease {
 
     /// Tries once to take or renew it. `break_lock` takes it from whoever holds it.
     pub async fn attempt(&self, break_lock: bool) -> Result<Attempt, LeaseError> {
+        self.try_once(break_lock, false).await
+    }
+
+    async fn try_once(&self, break_lock: bool, strict: bool) -> Result<Attempt, LeaseError> {
         // The time before the request counts: the server may have stored it right then.
         let asked = Instant::now();
         let now = self.clock.now();
         let object = self.store.read(&self.key).await.map_err(|error| LeaseError::Read(self.key.to_string(), error))?;
         let record = object.as_ref().map(LeaseRecord::read).unwrap_or_default();
-        if !break_lock && !self.may_take(&record, now) {
+        let is_others = strict && object.is_some() && record.holder != self.holder.identity;
+        if is_others || !break_lock && !self.may_take(&record, now) {
             return Ok(self.lost_to(record));
         }
         let next = record.taken_by(&self.holder, self.timing.duration, now);
@@ -246,23 +262,74 @@ impl Lease {
     /// Renews until `shutdown`, until another one asks for it where we yield, or until it is lost: another holds it, or it could not
     /// be renewed before the deadline.
     pub async fn keep(&self, shutdown: &CancellationToken) -> Kept {
+        self.kept(shutdown, false, |_, _| {}).await
+    }
+
+    /// The same where a server that does not answer costs time alone: nothing is written meanwhile, and once it answers the Lease is
+    /// ours again, unless another one took it. Each attempt that got no answer is told, with its number and the reason.
+    pub async fn keep_patiently(&self, shutdown: &CancellationToken, vain: impl FnMut(u32, &str)) -> Kept {
+        self.kept(shutdown, true, vain).await
+    }
+
+    async fn kept(&self, shutdown: &CancellationToken, patient: bool, mut vain: impl FnMut(u32, &str)) -> Kept {
+        let mut attempts = 0;
         loop {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return if self.is_held() { Kept::Ended } else { Kept::Lost },
                 () = self.clock.sleep(self.timing.retry) => {}
             }
-            match self.attempt(false).await {
-                Ok(Attempt::Held) if self.holder.yields && self.seen().asked => return Kept::Asked,
-                Ok(Attempt::Held) => {}
-                Ok(Attempt::HeldBy { holder, .. }) if holder != self.holder.identity => {
-                    tracing::warn!(lease = %self.key, holder, "the Lease was lost to another");
-                    return Kept::Lost;
+            let silent = match self.renewed(attempts > 0).await {
+                Renewed::Held if self.holder.yields && self.seen().asked => return Kept::Asked,
+                Renewed::Held => {
+                    attempts = 0;
+                    continue;
                 }
-                answer => tracing::warn!(lease = %self.key, ?answer, "the Lease could not be renewed"),
-            }
-            if !self.is_held() {
+                Renewed::Taken => return Kept::Lost,
+                Renewed::Refused => false,
+                Renewed::Silent(message) => {
+                    attempts += 1;
+                    vain(attempts, &message);
+                    true
+                }
+            };
+            if !self.is_held() && !(patient && silent) {
                 return Kept::Lost;
+            }
+        }
+    }
+
+    /// One renewal, which has no longer than half of its deadline. Dropping a request that the server may still carry out is harmless:
+    /// it would say what the next one says, and not without the resourceVersion that it saw. `strict` also counts a Lease as
+    /// another's that another one had and gave back.
+    async fn renewed(&self, strict: bool) -> Renewed {
+        let limit = self.timing.renew_deadline / 2;
+        let answer = match tokio::time::timeout(limit, self.try_once(false, strict)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let message = format!("no answer within {} s", limit.as_secs());
+                tracing::warn!(lease = %self.key, message, "the Lease could not be renewed");
+                return Renewed::Silent(message);
+            }
+        };
+        match answer {
+            Ok(Attempt::Held) => Renewed::Held,
+            Ok(Attempt::HeldBy { holder, .. }) if holder != self.holder.identity => {
+                tracing::warn!(lease = %self.key, holder, "the Lease was lost to another");
+                self.seen().valid_until = None;
+                Renewed::Taken
+            }
+            answer => {
+                tracing::warn!(lease = %self.key, ?answer, "the Lease could not be renewed");
+                match answer {
+                    Err(
+                        LeaseError::Read(_, ReadError::Unavailable(message))
+                        | LeaseError::Write(_, WriteError::Unavailable { message, .. }),
+                    ) => Renewed::Silent(message),
+                    // Written by ourselves meanwhile, by a request that got no answer.
+                    Ok(_) => Renewed::Silent("it changed meanwhile".to_owned()),
+                    Err(_) => Renewed::Refused,
+                }
             }
         }
     }

@@ -153,5 +153,5 @@ async fn waiting_for_a_server_that_is_away_ends_at_the_deadline() {
     let started = Instant::now();
     let run = plinth(&["status", "--wait", "--timeout", "3s", "--kubeconfig", &kubeconfig]).await.with_code(3);
     assert!(started.elapsed().as_secs() >= 3, "it gave up after {:?}", started.elapsed());
-    assert!(run.stderr.contains("trying again") && run.stderr.contains("127.0.0.1:1"), "{}", run.stderr);
+    assert!(run.stderr.contains("attempt 2, next in ") && run.stderr.contains("127.0.0.1:1"), "{}", run.stderr);
 }

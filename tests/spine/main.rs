@@ -14,6 +14,7 @@ mod by_hand;
 mod distribution;
 mod egress;
 mod embedded;
+mod frozen;
 mod grant;
 mod idle;
 mod in_cluster;

@@ -38,8 +38,13 @@ impl Run {
     pub(crate) fn start_with(arguments: &[&str], environment: &[(&str, &Path)]) -> Self {
         let folder = TempDir::with_prefix("plinth-run-").unwrap();
         let mut command = Command::new("sh");
-        command.arg("-c").arg(r#"exec "$@" >"$PLINTH_OUT" 2>"$PLINTH_ERR""#).arg("run").arg(env!("CARGO_BIN_EXE_plinth"));
+        command
+            .arg("-c")
+            .arg(r#"echo $$ >"$PLINTH_PID"; exec "$@" >"$PLINTH_OUT" 2>"$PLINTH_ERR""#)
+            .arg("run")
+            .arg(env!("CARGO_BIN_EXE_plinth"));
         command.args(arguments).env("PLINTH_OUT", folder.path().join("out")).env("PLINTH_ERR", folder.path().join("err"));
+        command.env("PLINTH_PID", folder.path().join("pid"));
         for variable in ["HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "DOCKER_CONFIG"] {
             command.env(variable, folder.path());
         }
@@ -58,6 +63,12 @@ impl Run {
 
     pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(self.folder.path().join("err")).unwrap_or_default()
+    }
+
+    /// Sends it a signal, such as `-INT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pids = fs::read_to_string(self.folder.path().join("pid")).unwrap();
+        assert!(Command::new("kill").args([name, pids.trim()]).status().unwrap().success());
     }
 
     /// Kills it with signal 9.

@@ -122,6 +122,28 @@ impl ApiServer {
         self.resume()
     }
 
+    /// Lets it take connections and answer nothing, until [`ApiServer::thaw`].
+    ///
+    /// # Panics
+    /// Where it does not run.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it answer again.
+    ///
+    /// # Panics
+    /// Where it does not run.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.server.as_ref().and_then(Process::pid).expect("the server runs");
+        let sent = std::process::Command::new("kill").args([name, &pid.to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill {name} {pid}");
+    }
+
     /// Whether both programs run.
     pub fn is_running(&mut self) -> bool {
         self.etcd.is_running() && self.server.as_mut().is_some_and(Process::is_running)

@@ -202,6 +202,7 @@ async fn delete(found: &Found, writer: &Writer<'_>) -> Result<(), Error> {
         match writer.ports.applier.delete(&request).await {
             Ok(()) | Err(WriteError::NotServed(_) | WriteError::NotFound { .. }) => break,
             Err(WriteError::Unavailable { message, .. }) => retry.wait(message).await?,
+            Err(WriteError::NotLeader { .. }) => writer.turn(&mut retry).await?,
             Err(error) => return Err(error.into()),
         }
     }

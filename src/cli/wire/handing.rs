@@ -96,9 +96,11 @@ impl Parts {
         self.until_ready().await;
         self.inner.stop().await;
         let state = self.proven().await;
+        let mut attempt = 0;
         while let Err(error) = journal::write(&*self.applier, &state, "").await {
+            attempt += 1;
             let (what, message) = ("write the cluster's journal".to_owned(), error.to_string());
-            self.log.record(EventKind::Retry { what, message, attempt: 1, next_in_ms: 1000 });
+            self.log.record(EventKind::Retry { what, message, attempt, next_in_ms: 1000 });
             SystemClock.sleep(AGAIN).await;
         }
         self.lead.release().await;

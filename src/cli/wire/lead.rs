@@ -1,6 +1,12 @@
 //! The turn to write: one Lease for every writer of a cluster (contracts 21).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use plinth_api::{ClusterKey, Object, ObjectKey};
 use plinth_bootstrap::{Error, Lead, rights, wanted};
@@ -33,6 +39,8 @@ pub(crate) struct ByLease {
     platform: Option<String>,
     lost: watch::Sender<Option<String>>,
     keeper: Mutex<Option<Keeper>>,
+    /// Attempts to take it that were in vain.
+    attempts: AtomicU32,
 }
 
 struct Keeper {
@@ -68,7 +76,16 @@ pub(crate) fn machine() -> String {
 impl ByLease {
     /// Takes nothing yet. The namespace, where it is missing, is made as `platform`'s.
     pub(crate) fn new(host: Host, log: Arc<Log>, lease: Arc<Lease>, break_lock: bool, platform: Option<String>) -> Self {
-        Self { host, log, lease, break_lock, platform, lost: watch::Sender::new(None), keeper: Mutex::default() }
+        Self {
+            host,
+            log,
+            lease,
+            break_lock,
+            platform,
+            lost: watch::Sender::new(None),
+            keeper: Mutex::default(),
+            attempts: AtomicU32::new(0),
+        }
     }
 
     async fn acquire(&self) -> Result<(), Error> {
@@ -115,20 +132,27 @@ impl ByLease {
     }
 
     fn retry(&self, message: String) {
-        let next_in_ms = u64::try_from(AGAIN.as_millis()).unwrap_or(u64::MAX);
-        self.log.record(EventKind::Retry { what: "take the Lease".to_owned(), message, attempt: 1, next_in_ms });
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+        self.log.record(vain("take the Lease", message, attempt));
     }
 
+    /// Renews it until it is given back. While the server is away nothing is written, and the run waits.
     fn keep(&self) -> Keeper {
         let stop = CancellationToken::new();
-        let (lease, lost, ended) = (Arc::clone(&self.lease), self.lost.clone(), stop.clone());
+        let (lease, lost, ended, log) = (Arc::clone(&self.lease), self.lost.clone(), stop.clone(), Arc::clone(&self.log));
         let task = tokio::spawn(async move {
-            if lease.keep(&ended).await == Kept::Lost && !ended.is_cancelled() {
-                lost.send_replace(Some("the Lease was lost: another one writes, or it could not be renewed in time".to_owned()));
+            let tell = |attempt, why: &str| log.record(vain("renew the Lease", why.to_owned(), attempt));
+            if lease.keep_patiently(&ended, tell).await == Kept::Lost && !ended.is_cancelled() {
+                lost.send_replace(Some("the Lease was lost: another one took it, or it may not be renewed any more".to_owned()));
             }
         });
         Keeper { stop, task: AbortOnDropHandle::new(task) }
     }
+}
+
+fn vain(what: &str, message: String, attempt: u32) -> EventKind {
+    let next_in_ms = u64::try_from(AGAIN.as_millis()).unwrap_or(u64::MAX);
+    EventKind::Retry { what: what.to_owned(), message, attempt, next_in_ms }
 }
 
 impl Lead for ByLease {

@@ -250,6 +250,35 @@ async fn writes_are_dropped_once_the_lease_cannot_be_renewed() {
     assert_eq!(*gated.inner.0.lock().unwrap(), 1);
 }
 
+/// The writing stops as long as the server is away, and goes on after it: nobody else had the Lease.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_comes_back_gives_the_lease_back_unless_another_one_took_it() {
+    for taken in [false, true] {
+        let world = World::new();
+        let (lease, other) = (world.holder("a", 0), world.holder("b", 0));
+        lease.attempt(false).await.unwrap();
+        world.store.set_away(true);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let stop = CancellationToken::new();
+        let keeping = tokio::spawn({
+            let (lease, told, stop) = (Arc::clone(&lease), Arc::clone(&told), stop.clone());
+            async move { lease.keep_patiently(&stop, |attempt, why| told.lock().unwrap().push(format!("{attempt} {why}"))).await }
+        });
+        tokio::time::sleep(Duration::from_secs(13)).await;
+        assert!(!lease.is_held(), "nothing is written meanwhile");
+        assert!(told.lock().unwrap()[5].starts_with("6 away"), "{told:?}");
+        world.store.set_away(false);
+        if taken {
+            assert_eq!(other.attempt(true).await.unwrap(), Attempt::Held);
+            other.release().await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(lease.is_held(), !taken);
+        stop.cancel();
+        assert_eq!(keeping.await.unwrap(), if taken { Kept::Lost } else { Kept::Ended });
+    }
+}
+
 #[test]
 fn a_record_is_written_as_kubernetes_reads_it() {
     let now: Timestamp = "2026-01-02T03:04:05.006Z".parse().unwrap();
