@@ -8,8 +8,9 @@ use plinth_engine::{
     ports::{ReadError, Reader},
 };
 use plinth_manager::SystemClock;
+use plinth_run::Sink;
 
-use crate::{exit::Failure, out::Out, verbs::unreadable, wire::Host};
+use crate::{exit::Failure, present::Attempts, verbs::unreadable, wire::Host};
 
 /// How often a server that does not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -76,10 +77,16 @@ pub(crate) async fn find(asked: Option<&str>, reader: &dyn Reader) -> Result<Opt
     if names.len() > 1 { Err(Unclear::Several(names)) } else { Ok(names.pop_first()) }
 }
 
-/// The same for a verb that has time: a server that does not answer is asked again until then, which is said once.
-pub(crate) async fn await_it(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) -> Result<Option<String>, Failure> {
+/// The same for a verb that has time: a server that does not answer is asked again until then, and each attempt
+/// is told.
+pub(crate) async fn await_it(
+    asked: Option<&str>,
+    host: &Host,
+    timeout: Duration,
+    sink: &dyn Sink,
+) -> Result<Option<String>, Failure> {
     let deadline = Deadline::after(&SystemClock, timeout);
-    let mut is_said = false;
+    let mut attempts = Attempts::new("find the platform", sink);
     loop {
         let unclear = match find(asked, host.0.as_ref()).await {
             Ok(name) => return Ok(name),
@@ -89,11 +96,9 @@ pub(crate) async fn await_it(asked: Option<&str>, host: &Host, timeout: Duration
         if !unclear.may_pass() || deadline.left(&SystemClock).is_zero() {
             return Err(failure);
         }
-        if !is_said {
-            out.talk(&format!("{}; trying again", failure.message));
-            is_said = true;
-        }
-        tokio::time::sleep(AGAIN.min(deadline.left(&SystemClock))).await;
+        let next = AGAIN.min(deadline.left(&SystemClock));
+        attempts.vain(failure.message, next);
+        tokio::time::sleep(next).await;
     }
 }
 

@@ -4,12 +4,13 @@ use std::{
     fs::OpenOptions,
     io::Write,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use jiff::Timestamp;
 use plinth_bootstrap::settings::DEFAULT_PLATFORM;
 use plinth_run::{
-    Event, EventKind, RunId, RunState, Sink, event as run,
+    Event, EventKind, Outcome, RunId, RunState, Sink, event as run,
     present::{github, json, junit, lines},
 };
 
@@ -78,6 +79,50 @@ impl Teller {
         {
             self.out.data(junit::report(state).trim_end_matches('\n'));
         }
+    }
+}
+
+/// A sink for what a person must know while an answer is made: attempts, warnings, refusals. The answer itself goes to standard output.
+pub(crate) struct Talk {
+    out: Out,
+    lines: Mutex<lines::Presenter>,
+}
+
+impl Talk {
+    pub(crate) fn new(out: Out) -> Self {
+        Self { out, lines: Mutex::new(lines::Presenter::new(lines::Verbosity::Normal)) }
+    }
+}
+
+impl Sink for Talk {
+    fn take(&self, event: &Event) {
+        let line = self.lines.lock().unwrap_or_else(PoisonError::into_inner).line(event);
+        let is_good_end = matches!(event.kind, EventKind::RunFinished { outcome: Outcome::Done | Outcome::Changes, .. });
+        let is_wait = !self.out.quiet && matches!(event.kind, EventKind::Retry { .. });
+        if let Some(line) = line.filter(|_| is_wait || lines::is_loud(&event.kind) && !is_good_end) {
+            self.out.error(line.trim_end_matches('\n'));
+        }
+    }
+}
+
+/// What is tried again before there is a run that could tell it.
+pub(crate) struct Attempts<'a> {
+    what: &'static str,
+    sink: &'a dyn Sink,
+    number: u32,
+}
+
+impl<'a> Attempts<'a> {
+    pub(crate) fn new(what: &'static str, sink: &'a dyn Sink) -> Self {
+        Self { what, sink, number: 0 }
+    }
+
+    /// Tells of an attempt that was in vain, and when the next one comes.
+    pub(crate) fn vain(&mut self, message: String, next: Duration) {
+        self.number += 1;
+        let next_in_ms = u64::try_from(next.as_millis()).unwrap_or(u64::MAX);
+        let kind = EventKind::Retry { what: self.what.to_owned(), message, attempt: self.number, next_in_ms };
+        self.sink.take(&outside(u64::from(self.number), kind));
     }
 }
 
@@ -189,11 +234,14 @@ fn of_bundle(verb: &Bundle) -> Output {
 
 /// The events of a run that ended before it began.
 fn never_begun(failure: &Failure, verb: run::Verb, platform: String) -> [Event; 2] {
-    let at = Timestamp::now();
-    let event = |seq, kind| Event { v: run::VERSION, run: RunId(format!("none-{}", std::process::id())), seq, at, kind };
     let started = EventKind::RunStarted { verb, platform, source: String::new(), cluster: None, resumed: None };
     let Failure { outcome, message, hint } = failure.clone();
-    [event(1, started), event(2, EventKind::RunFinished { outcome, message, hint })]
+    [outside(1, started), outside(2, EventKind::RunFinished { outcome, message, hint })]
+}
+
+/// An event where there is no run.
+fn outside(seq: u64, kind: EventKind) -> Event {
+    Event { v: run::VERSION, run: RunId(format!("none-{}", std::process::id())), seq, at: Timestamp::now(), kind }
 }
 
 impl Sink for Teller {
@@ -220,8 +268,6 @@ impl Sink for Teller {
 
 #[cfg(test)]
 mod tests {
-    use plinth_run::Outcome;
-
     use super::*;
 
     #[test]

@@ -13,7 +13,9 @@ use crate::{
     exit::Failure,
     follow::{self, Follower},
     out::Out,
-    platform, screen,
+    platform,
+    present::Talk,
+    screen,
     wire::{Fetcher, Host, connect, stopped},
 };
 
@@ -31,7 +33,7 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
     let asked = args.which.platform.as_deref();
     if let Some(teller) = screen::teller(&config, args.output, out) {
         let follow = async {
-            let found = platform::await_it(asked, &host, Duration::MAX, out).await?;
+            let found = platform::await_it(asked, &host, Duration::MAX, &Talk::new(out)).await?;
             let name = found.ok_or_else(|| platform::none(&host.1))?;
             let mut follower = Follower::new(host.0.clone(), &name);
             teller.take(&follower.begin(&name, &server));

@@ -25,13 +25,13 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
     host.give_up_after(args.timeout);
-    let found = before_the_run(&signals, which(args, &host, out)).await?;
+    let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(args.output, out));
+    let found = before_the_run(&signals, which(args, &host, teller.as_ref())).await?;
     let mut settings = Settings { timeout: args.timeout, ..Settings::default() };
     if let Some(platform) = found {
         settings.platform = platform;
     }
     let journal = wire::journal(None, &settings.platform, &server)?;
-    let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(args.output, out));
     let turn = Turn::Lease { break_lock: args.break_lock, platform: None };
     let delivery = wire::Delivery { removing: true, turn, ..wire::Delivery::default() };
     let session = Session::open(host, journal, vec![teller], &settings.platform, delivery, signals)?;
@@ -49,8 +49,8 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
 }
 
 /// The platform that is meant, or of which something is left.
-async fn which(args: &Down, host: &Host, out: Out) -> Result<Option<String>, Failure> {
-    let found = platform::await_it(args.which.platform.as_deref(), host, args.timeout, out).await?;
+async fn which(args: &Down, host: &Host, sink: &dyn Sink) -> Result<Option<String>, Failure> {
+    let found = platform::await_it(args.which.platform.as_deref(), host, args.timeout, sink).await?;
     if found.is_some() {
         return Ok(found);
     }

@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use plinth_api::rbac::{PolicyRule, Rights};
 use plinth_bootstrap::runner;
-use plinth_run::{
-    Action, Change, Event, EventKind, Outcome, Plan as Planned, Sink,
-    memory::VecJournal,
-    present::lines::{Presenter, Verbosity},
-};
+use plinth_run::{Action, Change, Outcome, Plan as Planned, Sink, memory::VecJournal};
 use tokio_util::sync::CancellationToken;
 
 use super::{install, up};
@@ -16,7 +12,7 @@ use crate::{
     args::{Global, Output, Plan},
     exit::Failure,
     out::Out,
-    present::Answer,
+    present::{Answer, Talk},
     saved,
     wire::{self, Session, before_the_run, connect, interrupted, listen},
 };
@@ -31,7 +27,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
     install::choose(&args.controller, &args.source, &args.selection, &mut loaded, out)?;
-    let talk: Arc<dyn Sink> = Arc::new(Talk { out, lines: std::sync::Mutex::new(Presenter::new(Verbosity::Quiet)) });
+    let talk: Arc<dyn Sink> = Arc::new(Talk::new(out));
     let delivery = loaded.delivery(&args.source);
     // Resolving took its own time.
     host.give_up_after(args.timeout);
@@ -63,22 +59,6 @@ fn tell_reason(session: &Session, output: Output, out: Out) {
     if let (Output::Json, Some(finished)) = (output, finished) {
         let failure = Failure { outcome: finished.outcome, message: finished.message, hint: finished.hint };
         Answer::Document.refuse(&failure, out);
-    }
-}
-
-/// What a person must know while the plan is made: attempts, warnings, refusals. The plan itself goes to standard output.
-struct Talk {
-    out: Out,
-    lines: std::sync::Mutex<Presenter>,
-}
-
-impl Sink for Talk {
-    fn take(&self, event: &Event) {
-        let line = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner).line(event);
-        let is_good_end = matches!(event.kind, EventKind::RunFinished { outcome: Outcome::Done | Outcome::Changes, .. });
-        if let Some(line) = line.filter(|_| !is_good_end) {
-            self.out.error(line.trim_end_matches('\n'));
-        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     exit::Failure,
     out::Out,
     platform::{self, Unclear},
+    present::{Attempts, Talk},
     tree::{Leaf, Tree},
     wire::{Host, connect},
 };
@@ -55,7 +56,8 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
 async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) -> Result<Named, Unclear> {
     let clock = SystemClock;
     let deadline = Deadline::after(&clock, timeout);
-    let mut unanswered = false;
+    let talk = Talk::new(out);
+    let mut attempts = Attempts::new("read the platform", &talk);
     loop {
         let found = load(asked, host).await;
         let is_over = match &found {
@@ -65,10 +67,10 @@ async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) 
         if is_over || deadline.left(&clock).is_zero() {
             return found;
         }
-        if let Some(unclear) = found.as_ref().err().filter(|_| !unanswered) {
-            out.talk(&format!("{}; trying again", unclear.failure(&host.1).message));
+        match &found {
+            Ok(_) => attempts = Attempts::new("read the platform", &talk),
+            Err(unclear) => attempts.vain(unclear.failure(&host.1).message, LOOK),
         }
-        unanswered = found.is_err();
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -38,7 +38,6 @@ pub struct Presenter {
     is_brief: bool,
     state: RunState,
     said: BTreeMap<ObjectKey, (Health, String)>,
-    retries: BTreeMap<String, String>,
 }
 
 impl Presenter {
@@ -95,7 +94,7 @@ impl Presenter {
             EventKind::HealthChanged { subject, health, reason, message, causes } => {
                 return self.health(subject, *health, reason, &explained(reason, message, causes));
             }
-            EventKind::Retry { what, message, attempt, next_in_ms } => return self.retry(what, message, *attempt, *next_in_ms),
+            EventKind::Retry { what, message, attempt, next_in_ms } => Self::retry(what, message, *attempt, *next_in_ms),
             EventKind::Heartbeat { stage, ready, total, longest } => self.heartbeat(*stage, *ready, *total, longest),
             EventKind::Warning { subject, reason, message } => {
                 let detail = joined(reason, message);
@@ -118,14 +117,10 @@ impl Presenter {
         (!quiet).then(|| about(health::word(health), subject, detail))
     }
 
-    /// The first attempt, then every one whose number doubles, and every one with another reason.
-    fn retry(&mut self, what: &str, message: &str, attempt: u32, next_in_ms: u64) -> Option<String> {
-        let known = self.retries.insert(what.to_owned(), message.to_owned());
-        if known.as_deref() == Some(message) && !attempt.is_power_of_two() && self.verbosity < Verbosity::Verbose {
-            return None;
-        }
+    /// Every attempt: whoever waits sees how often it was tried, and when it is tried next.
+    fn retry(what: &str, message: &str, attempt: u32, next_in_ms: u64) -> String {
         let next = duration::precise(jiff::SignedDuration::from_millis(i64::try_from(next_in_ms).unwrap_or(i64::MAX)));
-        Some(columns(&["retry", what, message, &format!("attempt {attempt}, next in {next}")]))
+        columns(&["retry", what, message, &format!("attempt {attempt}, next in {next}")])
     }
 
     fn heartbeat(&self, stage: Option<StageId>, ready: usize, total: usize, longest: &[LongWait]) -> String {
@@ -171,8 +166,8 @@ impl Presenter {
     }
 }
 
-/// What `--quiet` lets through.
-fn is_loud(kind: &EventKind) -> bool {
+/// What [`Verbosity::Quiet`] lets through.
+pub fn is_loud(kind: &EventKind) -> bool {
     match kind {
         EventKind::RunFinished { .. } | EventKind::Warning { .. } => true,
         EventKind::HealthChanged { health, .. } => *health == Health::Failed,

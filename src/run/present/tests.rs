@@ -119,6 +119,7 @@ fn lines_say_each_change_once() {
         "ready  host  Instance.acme.example/default/i  (1m50s)",
         "served  Late.late.example/v1  (2m00s)",
         "retry  reach  refused  attempt 1, next in 1.5s  (2m10s)",
+        "retry  reach  refused  attempt 3, next in 1.5s  (2m20s)",
         "warning  Late: something  (2m30s)",
         "failed  first\n  second\n  hint: do it\n  1 created, 0 configured, 1 skipped, 0 deleted, 0 deferred; 1 of 2 ready, \
          1 failed; 1 warning  (2m40s)",
