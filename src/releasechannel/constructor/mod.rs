@@ -2,6 +2,7 @@
 
 mod companions;
 mod input;
+mod known;
 mod layout;
 mod version;
 
@@ -55,7 +56,14 @@ struct Constructor {
 impl Constructor {
     fn read(file: &Path) -> Result<Self, ResolveError> {
         let bytes = read_file(file, LIMIT)?;
-        let document = text::document(&bytes).map_err(|error| RepositoryError::malformed(file.display().to_string(), error))?;
+        let document: Value =
+            text::document(&bytes).map_err(|error| RepositoryError::malformed(file.display().to_string(), error))?;
+        let is_list = document.get("components").is_some();
+        // What is no component either is refused as a whole.
+        let is_read = is_list || document.get("name").is_some();
+        if let Some(error) = is_read.then(|| known::first_unknown(&bytes, is_list)).flatten() {
+            return Err(RepositoryError::malformed(error.place_in(file.display()), error.message).into());
+        }
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = folder.canonicalize().map_err(|cause| crate::ctf::file_error("read", folder, cause))?;
         Ok(Self { file: file.to_owned(), folder, document })

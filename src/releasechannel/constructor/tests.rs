@@ -121,6 +121,7 @@ fn names_file_and_component_of_what_is_wrong() {
         (CHANNEL.replace("type: acme.example/rgd, ", ""), "component.resources[0].type"),
         ("components: [".to_owned(), "line"),
         ("a: b".to_owned(), "components"),
+        (CHANNEL.replace("    provider:", "    providerr:"), "channel.yaml:"),
         (format!("{CHANNEL}\n  - {{name: acme.example/channel, version: 1.0.0, provider: x}}"), "twice"),
         (CHANNEL.replace("version: 1.0.0\n", "version: latest\n"), "acme.example/channel:latest: its version is no semantic one"),
         (CHANNEL.replace("{name: files,", "{name: notes,"), "resource notes 0.1.0 is there twice"),
@@ -165,6 +166,25 @@ fn an_instance_without_its_rgd_is_refused() {
     let folder = folder(&[("instance.yaml", "kind: Q\n")]);
     let error = pack(folder.path(), &Limits::default()).unwrap_err().to_string();
     assert!(error.contains("instance.yaml:1:7") && error.contains('Q'), "{error}");
+}
+
+/// Every constructor of OCM's tools that the corpus has is without a field that is not known.
+#[test]
+fn constructors_of_the_tools_have_known_fields_alone() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(crate::testing::data().join("ocm/src")).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = if path.is_file() { std::fs::read(&path).unwrap() } else { continue };
+        let Ok(document) = crate::text::document::<serde_json::Value>(&bytes) else { continue };
+        let is_list = document.get("components").is_some();
+        if !is_list && document.get("provider").is_none() {
+            continue;
+        }
+        let unknown = super::known::first_unknown(&bytes, is_list);
+        assert_eq!(unknown, None, "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 8, "{count} constructors");
 }
 
 /// The corpus' constructor: the same resources with the same digests as the tool that it was written for.
