@@ -84,16 +84,22 @@ pub(crate) async fn channel(args: &SourceArgs, selection: &Selection) -> Result<
 pub(crate) async fn resolved(args: &SourceArgs, selection: &Selection, options: &Options) -> Result<Channel, Failure> {
     let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
     let channel = resolve(&source, selection, options).await.map_err(|error| refusal(&error))?;
-    let of_platform = channel.platform.iter().flat_map(|platform| platform.select.keys());
-    let asked: Vec<&String> = selection.select.keys().chain(of_platform).collect();
-    are_known(&asked, &channel.lock)?;
-    Ok(channel)
+    known(channel, selection)
 }
 
 /// Resolves SOURCE for looking at it: no document is read.
 pub(crate) async fn inspected(args: &SourceArgs, selection: &Selection, options: &Options) -> Result<Channel, Failure> {
     let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
-    inspect(&source, selection, options).await.map_err(|error| refusal(&error))
+    let channel = inspect(&source, selection, options).await.map_err(|error| refusal(&error))?;
+    known(channel, selection)
+}
+
+/// The same channel, where it has everything that was selected, by a flag or by its Platform file.
+fn known(channel: Channel, selection: &Selection) -> Result<Channel, Failure> {
+    let of_platform = channel.platform.iter().flat_map(|platform| platform.select.keys());
+    let asked: Vec<&String> = selection.select.keys().chain(of_platform).collect();
+    are_known(&asked, &channel.lock)?;
+    Ok(channel)
 }
 
 /// Says what a person should know of a channel, also of what was not proven.
@@ -264,6 +270,14 @@ mod tests {
             assert_eq!(failure.outcome, Outcome::Refused);
             assert!(failure.message.contains(message) && failure.hint.as_ref().unwrap().contains(hint), "{failure:?}");
         }
+        let args = SourceArgs { source: SAMPLE.into(), access: AccessArgs::default() };
+        let selection = versions(&VersionArgs { select: vec!["x.test/none=*".to_owned()], ..VersionArgs::default() }).unwrap();
+        let failure = inspected(&args, &selection, &options(&args)).await.unwrap_err();
+        assert!(failure.message.contains("the channel has no component of that name"), "{failure:?}");
+        let root = channel(&args, &Selection::default()).await.unwrap().lock.root.name;
+        let failure = load(&format!("{root}=>2")).await.unwrap_err();
+        assert_eq!(failure.outcome, Outcome::Refused);
+        assert!(failure.message.contains(&root) && failure.message.contains(">2"), "{failure:?}");
         let failure = load(&format!("{gateway}=not a range")).await.unwrap_err();
         assert!(failure.message.contains("`not a range` is not a range of versions"), "{failure:?}");
         load(&format!("{gateway}=~0.0.10")).await.unwrap();

@@ -47,6 +47,7 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let fallbacks = Fallbacks::new(resolvers);
     let open = |reference: &RepositoryRef| crate::open::repository(reference, &registries, options);
     let root = find_root(&opened, &fallbacks, &open).await?;
+    crate::selection::allows(&selection, &root.name, &root.version)?;
     let Opened { repositories, platform, .. } = opened;
     let repositories = crate::open::at_mirror(repositories, &registries, options)?;
     let walk = Walk { selection: &selection, limits: &options.limits, fallbacks: &fallbacks, open: &open };

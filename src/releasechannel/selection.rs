@@ -77,6 +77,16 @@ fn by_version(descriptor: &Descriptor, kept: Vec<usize>, component: &str, wanted
     Ok(kept.into_iter().filter(is_kept).collect())
 }
 
+/// Refuses the channel itself where its version was asked for and it has another one: SOURCE says which one it is.
+pub(crate) fn allows(selection: &Selection, name: &str, version: &str) -> Result<(), ResolveError> {
+    match selection.select.get(name) {
+        Some(wanted) if versions::pick(Some(wanted), [version].into_iter()).is_none() => {
+            Err(ResolveError::no_version(name, wanted, vec![version.to_owned()]))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a label that nothing has: a slip of the pen would go without effect.
 pub(crate) fn are_known<'a>(
     descriptors: impl Iterator<Item = &'a Descriptor>,
@@ -142,6 +152,18 @@ mod tests {
         assert_eq!(kept(&[("track", "new")], &[("acme.example/a", "*")]).unwrap(), [2, 4]);
         assert_eq!(kept(&[("track", "new"), ("other", "true")], &[("acme.example/a", "2.0.x")]).unwrap(), [1, 4]);
         assert_eq!(kept(&[], &[("acme.example/a", "*")]).unwrap(), [3, 4]);
+    }
+
+    #[test]
+    fn the_channel_itself_has_to_be_of_the_selected_version() {
+        let selection = |wanted: &str| Selection {
+            select: BTreeMap::from([("acme.example/c".to_owned(), wanted.to_owned())]),
+            ..Selection::default()
+        };
+        allows(&selection("1.x"), "acme.example/c", "1.0.0").unwrap();
+        allows(&selection(">2"), "acme.example/other", "1.0.0").unwrap();
+        let error = allows(&selection(">2"), "acme.example/c", "1.0.0").unwrap_err();
+        assert!(matches!(&error, ResolveError::NoVersion { there, .. } if there == &["1.0.0"]), "{error}");
     }
 
     #[test]
