@@ -1,11 +1,12 @@
 //! Why a platform cannot be planned, brought up or removed.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use plinth_api::{ObjectKey, Permission, lock::LockedRef};
 use plinth_engine::{
     Diagnostic,
+    naming::keys,
     ports::{ReadError, WriteError},
 };
 use plinth_run::{ClusterIdentity, Outcome, ports::JournalError};
@@ -96,6 +97,9 @@ pub enum Error {
         /// What was wanted.
         wanted: Box<ObjectKey>,
     },
+    /// Kinds that are installed would change so that their objects break; what changes, by definition.
+    #[error("the installed kinds would change so that their objects break:{}", broken(.0))]
+    Breaking(BTreeMap<String, Vec<String>>),
     /// A graph asks for a component that the lock does not have (contracts 4).
     #[error("node {node} of {rgd} asks for component {component} {version}, which is not in the release lock")]
     OutsideLock {
@@ -204,13 +208,13 @@ pub enum Error {
     /// A read failed for good.
     #[error("read from the cluster: {0}")]
     Read(#[from] ReadError),
+    /// Another one may write now, so this run does not any more.
+    #[error("{0}")]
+    LostTurn(String),
     /// The journal does not keep events.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The loop cannot be started.
-    /// Another one may write now, so this run does not any more.
-    #[error("{0}")]
-    LostTurn(String),
     #[error("start the controller: {0}")]
     Loop(String),
 }
@@ -255,6 +259,7 @@ impl Error {
             | Self::Choice { .. }
             | Self::UnknownDistribution { .. }
             | Self::Values { .. }
+            | Self::Breaking(_)
             | Self::OutsideLock { .. }
             | Self::Name { .. }
             | Self::ChildName { .. }
@@ -281,6 +286,10 @@ impl Error {
             Self::OutsideLock { .. } => {
                 "add a component reference to the distribution, so that the channel carries it".to_owned()
             }
+            Self::Breaking(_) => format!(
+                "keep the fields as they are, or annotate the definition with {}=true to let the change through",
+                keys::ALLOW_BREAKING_CHANGES
+            ),
             Self::Elsewhere { platform, object, .. } => match &object.namespace {
                 Some(namespace) => format!("-n {namespace} goes on with it there, {} removes it from there", down(platform)),
                 None => format!("{} removes it", down(platform)),
@@ -313,6 +322,12 @@ impl Error {
 /// The command that removes a platform, whatever else the cluster has.
 fn down(platform: &str) -> String {
     format!("plinth down --platform {platform} --apply")
+}
+
+/// A definition a line, with what breaks.
+fn broken(changes: &BTreeMap<String, Vec<String>>) -> String {
+    let said: Vec<String> = changes.iter().map(|(definition, changes)| format!("{definition}: {}", changes.join("; "))).collect();
+    lines(&said)
 }
 
 /// The namespace of an object, or the whole cluster.

@@ -3,6 +3,7 @@
 //! Planning reads and never writes. The stages follow from the graphs: the run's own steps first (each needs what the one
 //! before brought), then the levels of the graphs, then what waits for kinds that are not served yet.
 
+mod breaking;
 mod compile;
 mod expand;
 mod images;
@@ -64,7 +65,7 @@ pub struct Planned {
 /// Something that people should know and that keeps nothing from going on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// One word: `Late` (a Component that is known only during the run), `Leak` (an image that no resource describes), `Unused` (images
+    /// One word: `BreakingChange` (of a kind that is installed, permitted by its definition), `Late` (a Component that is known only during the run), `Leak` (an image that no resource describes), `Unused` (images
     /// that no graph uses), `Unverified` (a check of the channel that was switched off).
     pub reason: &'static str,
     /// A sentence.
@@ -167,6 +168,7 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     draft.install(wanted::controller(settings, &rights, &content.lock)?, served.as_ref());
     place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
     place::same_distribution(&draft.wanted, settings, ports.reader.as_ref()).await?;
+    draft.remarks.extend(breaking::changes(&draft.built, ports.reader.as_ref()).await?);
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
     let plan = Plan {

@@ -22,6 +22,8 @@ use crate::{
     write::Writer,
 };
 
+pub(crate) use steps::crd_of;
+
 /// What is to be brought up.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {

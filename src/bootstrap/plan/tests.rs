@@ -98,6 +98,35 @@ async fn values_that_do_not_fit_are_refused() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_change_that_breaks_an_installed_kind_is_refused_unless_its_author_permits_it() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    let changed = WORKER
+        .replace("size: integer | default=1", "size: string | default=\"1\"")
+        .replace("string(schema.spec.size)", "schema.spec.size");
+    let platform = PLATFORM.replace("size: ${schema.spec.size}", "size: ${string(schema.spec.size)}");
+    let with = |worker: &str| vec![rgd("platform", &platform), rgd("worker", worker), rgd("late", LATE)];
+    bench.content.rgds = with(&changed);
+    bench.cluster.forget_writes();
+    for verb in ["plan", "up"] {
+        let outcome = if verb == "plan" { bench.plan().await.0 } else { bench.up().await };
+        assert_eq!(outcome, Outcome::Refused, "{verb}: {}", bench.message());
+        let message = bench.message();
+        assert!(
+            message.contains("ResourceGraphDefinition.kro.run/worker") && message.contains("spec.size: Type changed"),
+            "{message}"
+        );
+        assert!(bench.state().finished.unwrap().hint.unwrap().contains("kro.run/allow-breaking-changes=true"));
+        assert_eq!(bench.cluster.writes(), []);
+    }
+    let permitted = "  name: worker\n  annotations: {kro.run/allow-breaking-changes: \"true\"}\n";
+    bench.content.rgds = with(&changed.replacen("  name: worker\n", permitted, 1));
+    let planned = planned(&bench).await;
+    let remark = planned.remarks.iter().find(|remark| remark.reason == "BreakingChange").expect("it is told");
+    assert!(remark.message.contains("spec.size: Type changed"), "{}", remark.message);
+}
+
 /// A file of values, and the values.
 fn file(name: &str, text: &str, under: &'static str) -> (crate::ValuesFile, serde_json::Map<String, Value>) {
     let document = plinth_engine::yaml::documents(text).unwrap().remove(0);

@@ -93,7 +93,7 @@ fn is_established(crd: &Object) -> bool {
 }
 
 /// The key of a graph's generated CRD.
-fn crd_of(graph: &Graph) -> ObjectKey {
+pub(crate) fn crd_of(graph: &Graph) -> ObjectKey {
     let name = format!("{}.{}", graph.instance.plural, graph.instance.gvk.group);
     ObjectKey { cluster: ClusterKey::host(), gvk: wanted::crd_kind(), namespace: None, name }
 }
