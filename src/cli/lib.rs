@@ -23,7 +23,7 @@ mod tree;
 mod verbs;
 pub mod wire;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::OnceLock, time::Duration};
 
 use clap::{Parser, error::ErrorKind};
 use plinth_run::Outcome;
@@ -49,8 +49,8 @@ pub fn main() -> ExitCode {
     };
     let out = Out { quiet: cli.global.quiet };
     start_logging(&cli);
-    let answer = Answer::of(&cli.verb);
-    match runtime().and_then(|runtime| runtime.block_on(verbs::run(cli, out))) {
+    let answer = ANSWER.get_or_init(|| Answer::of(&cli.verb)).clone();
+    match runtime().and_then(|runtime| drive(runtime, verbs::run(cli, out))) {
         Ok(Outcome::Done) if out::lost_data() => code(Outcome::Failed),
         Ok(outcome) => code(outcome),
         Err(failure) => {
@@ -58,6 +58,21 @@ pub fn main() -> ExitCode {
             code(tell(&failure, out))
         }
     }
+}
+
+/// How long the end of a verb waits for threads that read or write files.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// How the verb was asked to answer; one for the process, as its arguments are.
+static ANSWER: OnceLock<Answer> = OnceLock::new();
+
+/// Ends the process where the verb cannot: a thread that waits for a file's bytes answers nobody.
+pub(crate) fn leave(failure: &Failure) -> ! {
+    let out = Out { quiet: false };
+    if let Some(answer) = ANSWER.get() {
+        answer.clone().refuse(failure, out);
+    }
+    std::process::exit(tell(failure, out).exit_code().into())
 }
 
 /// Help and version are answers; everything else is a wrong command line.
@@ -91,6 +106,13 @@ fn start_logging(cli: &Cli) {
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let layer = if in_the_cluster { layer.json().flatten_event(true).boxed() } else { layer.boxed() };
     tracing_subscriber::registry().with(filter).with(layer).init();
+}
+
+/// Drives a verb to its end. A thread that still waits for a file's bytes then is waited for by nobody.
+fn drive<T>(runtime: tokio::runtime::Runtime, verb: impl Future<Output = T>) -> T {
+    let ended = runtime.block_on(verb);
+    runtime.shutdown_timeout(LINGER);
+    ended
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
