@@ -12,6 +12,7 @@ mod lock;
 pub(crate) mod owner;
 mod permissions;
 mod place;
+mod prunes;
 mod stages;
 #[cfg(test)]
 mod tests;
@@ -171,6 +172,8 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     draft.remarks.extend(breaking::changes(&draft.built, ports.reader.as_ref()).await?);
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
+    let mut stages = stages::lay_out(&draft, &found);
+    prunes::add(&draft, &mut stages, ports).await?;
     let plan = Plan {
         api_version: API_VERSION.into(),
         kind: "Plan".into(),
@@ -179,7 +182,7 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
         distribution: distribution.component.clone(),
         cluster: Some(cluster),
         inputs: draft.inputs.clone(),
-        stages: stages::lay_out(&draft, &found),
+        stages,
         deferred: draft.deferred,
         unverified: settings.unverified.clone(),
         rights: Some(rights),

@@ -127,6 +127,49 @@ async fn a_change_that_breaks_an_installed_kind_is_refused_unless_its_author_per
     assert!(remark.message.contains("spec.size: Type changed"), "{}", remark.message);
 }
 
+/// What the loop deletes is in the plan: a member of the ApplySet that no node makes any more, and nothing else.
+#[tokio::test(start_paused = true)]
+async fn members_that_the_graph_does_not_make_any_more_are_deletions() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    let worker = key("acme.example/v1alpha1", "Worker", Some("default"), "worker");
+    let set = plinth_engine::naming::applyset_id("worker", "default", "Worker", "acme.example");
+    let mut instance = bench.cluster.objects()[&worker].clone();
+    let annotations = json!({
+        "applyset.kubernetes.io/contains-group-kinds": "ConfigMap,Deployment.apps",
+        "applyset.kubernetes.io/additional-namespaces": "",
+    });
+    instance.metadata_mut().insert("annotations".into(), annotations);
+    bench.cluster.put(&instance);
+    for (name, node, manager) in [
+        ("worker-config", "config", "plinth.dev/applyset"),
+        ("old", "gone", "plinth.dev/applyset"),
+        ("of-others", "gone", "somebody"),
+    ] {
+        let member = key("v1", "ConfigMap", Some("default"), name);
+        let known = bench.cluster.objects().get(&member).cloned();
+        let mut member = known.unwrap_or_else(|| {
+            object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}))
+        });
+        let labels = member.metadata_mut().entry("labels").or_insert_with(|| json!({}));
+        labels["applyset.kubernetes.io/part-of"] = json!(set);
+        labels["kro.run/node-id"] = json!(node);
+        member.metadata_mut().insert("managedFields".into(), json!([{"manager": manager, "operation": "Apply"}]));
+        bench.cluster.put(&member);
+    }
+    let deletions = |plan: &Plan| -> Vec<String> {
+        let gone = plan.changes().filter(|change| change.action == Action::Delete);
+        gone.map(|change| format!("{} {}", change.subject.key.name, change.subject.node.clone().unwrap_or_default())).collect()
+    };
+    assert_eq!(deletions(&planned(&bench).await.plan), ["old gone"]);
+    let renamed = WORKER.replace("name: worker-config", "name: worker-settings");
+    bench.content.rgds = vec![rgd("platform", PLATFORM), rgd("worker", &renamed), rgd("late", LATE)];
+    let plan = planned(&bench).await.plan;
+    assert_eq!(deletions(&plan), ["old gone", "worker-config config"]);
+    assert_eq!(plan.count(Action::Create), 1, "{:#?}", printed(&plan));
+    assert_eq!(plan.stages.last().unwrap().title, "no longer made");
+}
+
 /// A file of values, and the values.
 fn file(name: &str, text: &str, under: &'static str) -> (crate::ValuesFile, serde_json::Map<String, Value>) {
     let document = plinth_engine::yaml::documents(text).unwrap().remove(0);

@@ -132,9 +132,14 @@ pub(super) fn trusted(graph: &Graph, instance: &Object) -> Result<Inventory, Str
     }
 }
 
+/// The kinds of the objects that an instance recorded as its own; none where it records nothing that can be read.
+pub fn member_kinds(instance: &Object) -> BTreeSet<GroupKind> {
+    Inventory::recorded(instance).map(|inventory| inventory.kinds).unwrap_or_default()
+}
+
 /// Whether we (or kro, before a take-over) applied an object; operators that copy labels to objects of their own do not
 /// make those ours.
-pub(super) fn is_applied(object: &Object) -> bool {
+pub fn is_applied(object: &Object) -> bool {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
     managers.into_iter().flatten().any(|entry| {
         let manager = entry.get("manager").and_then(Value::as_str).unwrap_or_default();

@@ -25,6 +25,7 @@ mod values;
 pub use decide::decide;
 pub use decision::{Action, Decision, InstanceState, NodeState, NodeVerdict, WaitsFor, Watch};
 pub(crate) use expand::expand;
+pub use inventory::{is_applied, member_kinds};
 pub use judge::{failures, judge_child, unready};
 pub use observation::{Applied, Failure, Observation};
 pub(crate) use values::{Trouble, Values};
