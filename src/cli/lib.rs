@@ -23,7 +23,7 @@ mod tree;
 mod verbs;
 pub mod wire;
 
-use std::{process::ExitCode, sync::OnceLock, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use clap::{Parser, error::ErrorKind};
 use plinth_run::Outcome;
@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
     };
     let out = Out { quiet: cli.global.quiet };
     start_logging(&cli);
-    let answer = ANSWER.get_or_init(|| Answer::of(&cli.verb)).clone();
+    let answer = Answer::of(&cli.verb);
     match runtime().and_then(|runtime| drive(runtime, verbs::run(cli, out))) {
         Ok(Outcome::Done) if out::lost_data() => code(Outcome::Failed),
         Ok(outcome) => code(outcome),
@@ -62,18 +62,6 @@ pub fn main() -> ExitCode {
 
 /// How long the end of a verb waits for threads that read or write files.
 const LINGER: Duration = Duration::from_millis(500);
-
-/// How the verb was asked to answer; one for the process, as its arguments are.
-static ANSWER: OnceLock<Answer> = OnceLock::new();
-
-/// Ends the process where the verb cannot: a thread that waits for a file's bytes answers nobody.
-pub(crate) fn leave(failure: &Failure) -> ! {
-    let out = Out { quiet: false };
-    if let Some(answer) = ANSWER.get() {
-        answer.clone().refuse(failure, out);
-    }
-    std::process::exit(tell(failure, out).exit_code().into())
-}
 
 /// Help and version are answers; everything else is a wrong command line.
 fn usage(error: &clap::Error) -> Outcome {

@@ -162,7 +162,7 @@ fn pairs(texts: &[String], flag: &str, form: &str) -> Result<BTreeMap<String, St
 }
 
 /// The settings that flags and a Platform file give; flags win.
-pub(crate) fn settings(
+pub(crate) async fn settings(
     source: &SourceArgs,
     args: &SelectionArgs,
     channel: &Channel,
@@ -183,7 +183,7 @@ pub(crate) fn settings(
         settings.values.clone_from(&platform.values);
     }
     if let Some(file) = &args.values {
-        let document = values(file)?;
+        let document = patiently(file).await?;
         overlay(&mut settings.values, document.value.as_object().cloned().unwrap_or_default());
         settings
             .values_files
@@ -203,6 +203,13 @@ pub(crate) fn scenario(file: Option<&Path>, own: Option<&str>) -> Result<Scenari
         (None, None) => return Ok(Scenario::default()),
     };
     Scenario::parse(&text).map_err(|error| Failure::refused(format!("{whose}: {error}")))
+}
+
+/// Reads a values file on a thread of its own: a pipe may give no bytes for as long as it likes, and the verb still hears a signal.
+async fn patiently(file: &Path) -> Result<Document, Failure> {
+    let (path, named) = (file.to_owned(), file.display());
+    let read = tokio::task::spawn_blocking(move || values(&path)).await;
+    read.unwrap_or_else(|error| Err(Failure::new(Outcome::Internal, format!("--values {named}: {error}"))))
 }
 
 /// Reads a values file: one YAML mapping, or nothing.

@@ -293,7 +293,7 @@ impl Lease {
                     true
                 }
             };
-            if !self.is_held() && !(patient && silent) {
+            if !(self.is_held() || patient && silent) {
                 return Kept::Lost;
             }
         }
@@ -304,13 +304,10 @@ impl Lease {
     /// another's that another one had and gave back.
     async fn renewed(&self, strict: bool) -> Renewed {
         let limit = self.timing.renew_deadline / 2;
-        let answer = match tokio::time::timeout(limit, self.try_once(false, strict)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let message = format!("no answer within {} s", limit.as_secs());
-                tracing::warn!(lease = %self.key, message, "the Lease could not be renewed");
-                return Renewed::Silent(message);
-            }
+        let Ok(answer) = tokio::time::timeout(limit, self.try_once(false, strict)).await else {
+            let message = format!("no answer within {} s", limit.as_secs());
+            tracing::warn!(lease = %self.key, message, "the Lease could not be renewed");
+            return Renewed::Silent(message);
         };
         match answer {
             Ok(Attempt::Held) => Renewed::Held,

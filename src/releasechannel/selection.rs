@@ -80,7 +80,7 @@ fn by_version(descriptor: &Descriptor, kept: Vec<usize>, component: &str, wanted
 /// Refuses the channel itself where its version was asked for and it has another one: SOURCE says which one it is.
 pub(crate) fn allows(selection: &Selection, name: &str, version: &str) -> Result<(), ResolveError> {
     match selection.select.get(name) {
-        Some(wanted) if versions::pick(Some(wanted), [version].into_iter()).is_none() => {
+        Some(wanted) if versions::pick(Some(wanted), [version]).is_none() => {
             Err(ResolveError::no_version(name, wanted, vec![version.to_owned()]))
         }
         _ => Ok(()),

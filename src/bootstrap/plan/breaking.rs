@@ -25,7 +25,7 @@ pub(super) async fn changes(built: &[Built], reader: &dyn Reader) -> Result<Vec<
     let (mut refused, mut remarks) = (BTreeMap::new(), Vec::new());
     for built in built {
         let live = match reader.get(&crd_of(&built.graph)).await {
-            Ok(live) => live.filter(|live| is_generated(live)),
+            Ok(live) => live.filter(is_generated),
             // Who may not read definitions of kinds learns of it from the loop.
             Err(ReadError::NotServed(_) | ReadError::Forbidden { .. }) => None,
             Err(error) => return Err(error.into()),

@@ -90,7 +90,7 @@ pub(crate) async fn load_with(
     load::tell_remarks(&channel, out);
     let images = Arc::new(load::images(source, &channel).await?);
     let mut content = Content { images, ..Content::from(&channel) };
-    let settings = load::settings(source, selection, &channel, platform.as_ref())?;
+    let settings = load::settings(source, selection, &channel, platform.as_ref()).await?;
     let choice = selection.distribution.as_deref().map(Choice::parse);
     let distribution = distribution::choose(&content, choice.as_ref()).map_err(|error| wire::refused(&error))?;
     content.manifests = manifests(&channel, &content, &distribution, &settings, out).await;

@@ -5,7 +5,6 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -14,7 +13,7 @@ use plinth_controller::{Options, Reach, delivery::sources::LiveSources};
 use plinth_engine::ports::Applier;
 use plinth_manager::{Gated, Lease, Shutdown, SystemClock};
 use plinth_run::{EventKind, Journal, Log, Outcome, Recorder, RunId, RunState, Sink, Verb, feed::Feed};
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     handing::Handing,
@@ -27,9 +26,6 @@ use crate::{
     journal::{FileJournal, make_folder},
     out::Out,
 };
-
-/// How long a signal waits for a thread that is busy.
-const UNANSWERED: Duration = Duration::from_millis(300);
 
 /// Everything that a run of a verb holds.
 pub(crate) struct Session {
@@ -201,19 +197,11 @@ pub(crate) async fn stopped(act: impl Future<Output = Result<(), Failure>>) -> R
     }
 }
 
-/// Waits for what comes before a run, unless a signal ends it: also where SOURCE or the values are a pipe that gives no bytes, and the
-/// thread that reads it sees no signal. Nothing has been written, so nothing has to be ended.
+/// Waits for what comes before a run, unless a signal ends it.
 pub(crate) async fn before_the_run<T>(signals: &Shutdown, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let over = || Failure::new(Outcome::Interrupted, "interrupted before anything was written");
-    let token = signals.token();
-    let _watch = AbortOnDropHandle::new(tokio::spawn(async move {
-        token.cancelled().await;
-        tokio::time::sleep(UNANSWERED).await;
-        crate::leave(&over())
-    }));
     tokio::select! {
         biased;
-        () = signals.token().cancelled_owned() => Err(over()),
+        () = signals.token().cancelled_owned() => Err(Failure::new(Outcome::Interrupted, "interrupted before anything was written")),
         done = work => done,
     }
 }

@@ -7,7 +7,7 @@ use crate::text::{self, TextError};
 /// The first field of a constructor that nobody knows, with its place. What is wrong otherwise is said where it is read.
 pub(super) fn first_unknown(bytes: &[u8], is_list: bool) -> Option<TextError> {
     let read =
-        if is_list { text::document::<Constructor>(bytes).map(drop) } else { text::document::<Component>(bytes).map(drop) };
+        if is_list { text::document::<Constructor>(bytes).map(drop) } else { text::document::<Described>(bytes).map(drop) };
     let error = read.err()?;
     let (field, known) = error.message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     let known = known.trim_start_matches("one of ").replace('`', "");
@@ -34,9 +34,9 @@ macro_rules! fields {
 
 fields!(
     /// A file with several components.
-    Constructor { meta: Any, components: Option<Vec<Component>> }
+    Constructor { meta: Any, components: Option<Vec<Described>> }
 );
-fields!(Component {
+fields!(Described {
     meta: Any,
     name: Any,
     version: Any,
