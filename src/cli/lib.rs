@@ -68,7 +68,13 @@ fn usage(error: &clap::Error) -> Outcome {
     let _closed = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Outcome::Done,
-        _ => Outcome::Usage,
+        _ => {
+            let arguments: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            let text = error.to_string();
+            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Answer::of_words(&arguments).refuse(&Failure::new(Outcome::Usage, message), Out { quiet: false });
+            Outcome::Usage
+        }
     }
 }
 

@@ -190,6 +190,21 @@ impl Answer {
         }
     }
 
+    /// What the words of a command line ask for that is wrong elsewhere.
+    pub(crate) fn of_words(words: &[String]) -> Self {
+        let is_flag = |word: &String| word == "-o" || word == "--output";
+        let apart = words.windows(2).any(|pair| is_flag(&pair[0]) && pair[1] == "json");
+        let together = words.iter().any(|word| matches!(word.as_str(), "-ojson" | "-o=json" | "--output=json"));
+        let events = |verb| Self::Run(RunOutput::Json, verb, Named::ByFlag(None));
+        match words.iter().find(|word| !word.starts_with('-')).map(String::as_str) {
+            _ if !apart && !together => Self::Human,
+            Some("up" | "attach" | "replay") => events(run::Verb::Up),
+            Some("down") => events(run::Verb::Down),
+            Some("dash") => events(run::Verb::Controller),
+            _ => Self::Document,
+        }
+    }
+
     /// Answers in the form that was asked for, where a verb ended before it had an answer: who reads standard output as data finds
     /// the reason there. What has an answer already gets no second one.
     pub(crate) fn refuse(self, failure: &Failure, out: Out) {

@@ -155,3 +155,18 @@ async fn waiting_for_a_server_that_is_away_ends_at_the_deadline() {
     assert!(started.elapsed().as_secs() >= 3, "it gave up after {:?}", started.elapsed());
     assert!(run.stderr.contains("attempt 2, next in ") && run.stderr.contains("127.0.0.1:1"), "{}", run.stderr);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_command_lines_and_places_are_answered_as_they_were_asked() {
+    let run = plinth(&["status", "-o", "json", "--nope"]).await.with_code(64);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&document["error"]["exitCode"], &document["error"]["outcome"]), (&64.into(), &"usage".into()), "{document}");
+    assert!(document["error"]["message"].as_str().unwrap().contains("--nope") && run.stderr.contains("--nope"), "{document}");
+    let run = plinth(&["down", "--apply", "--output=json", "--nope"]).await.with_code(64);
+    assert_eq!(run.outcome(), plinth_run::Outcome::Usage);
+    assert_eq!(plinth(&["status", "--nope"]).await.with_code(64).stdout, "");
+
+    let sample = crate::distribution::Distribution::sample();
+    let run = plinth(&["channel", "pack", &sample.source(), "-f", "/nowhere/channel.tgz"]).await.with_code(4);
+    assert!(run.stderr.contains("/nowhere/channel.tgz"), "{}", run.stderr);
+}
