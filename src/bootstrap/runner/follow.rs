@@ -118,7 +118,21 @@ impl<'a> Follow<'a> {
             }
         }
         let live = self.writer.read(&self.planned.instance).await?;
-        Ok(live.is_some_and(|live| is_ready(&live)))
+        Ok(live.is_some_and(|live| is_ready(&live)) && self.all_below_are_ready().await?)
+    }
+
+    /// Every instance below ours says so of its own generation: its parent may have changed it since it was judged.
+    async fn all_below_are_ready(&self) -> Result<bool, Error> {
+        let below = self.read(|state| {
+            let keys = state.subjects.values().filter(|known| self.is_instance(known)).map(|known| known.subject.key.clone());
+            keys.collect::<Vec<_>>()
+        });
+        for key in below {
+            if self.writer.read(&key).await?.is_some_and(|live| !is_ready(&live)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// An instance below ours; one that is gone does not count.
