@@ -86,6 +86,13 @@ pub(crate) fn verify(
         };
         return Err(unproven(std::slice::from_ref(root), reason));
     }
+    // Else whoever takes a signature away has taken the proof away with it.
+    if !keys.given().is_empty() && !verification.is_proven() {
+        let there: Vec<&str> = verification.signatures.iter().map(|signature| signature.name.as_str()).collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        let reason = format!("a key was given, and it has no signature {}; it has: {there}", keys.given().join(", "));
+        return Err(unproven(std::slice::from_ref(root), reason));
+    }
     check_closure(closure, root, &mut verification)?;
     Ok(verification)
 }

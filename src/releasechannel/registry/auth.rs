@@ -113,8 +113,11 @@ impl Registry {
         credential: Option<Credential>,
     ) -> Result<String, RepositoryError> {
         let url = url::Url::parse(realm).map_err(|_| self.denied(repository, "its token service is not a URL"))?;
-        let is_safe = url.scheme() == "https" || (url.scheme() == "http" && self.plain_http);
         let is_ours = url.host_str() == self.base.host_str() && url.port_or_known_default() == self.base.port_or_known_default();
+        // That one host is asked without encryption says nothing of another: each is named by --plain-http.
+        let authority = &url[url::Position::BeforeHost..url::Position::AfterPort];
+        let is_plain = self.plain_http && (is_ours || self.shared.options.plain_http.contains(authority));
+        let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_plain);
         if !is_safe || (self.shared.options.mirror.is_some() && !is_ours) {
             return Err(self.denied(
                 repository,

@@ -28,12 +28,15 @@ pub struct KeyRing {
     keys: BTreeMap<String, Vec<Key>>,
     /// Authorities for every signature that brings certificates.
     authorities: Vec<Key>,
+    /// Signatures that a key was given for in so many words, not by a configuration that is for all channels.
+    given: Vec<String>,
 }
 
 impl KeyRing {
     /// Reads what the options and the configuration name.
     pub(crate) fn load(options: &Options, configuration: &Configuration) -> Result<Self, ResolveError> {
-        let mut ring = Self::default();
+        let given = options.keys.keys().chain(options.key_texts.keys()).cloned().collect();
+        let mut ring = Self { given, ..Self::default() };
         for (name, path) in &options.keys {
             ring.add(name, key_in_file(path)?);
         }
@@ -61,6 +64,11 @@ impl KeyRing {
     /// Whether there is a key for this name in particular.
     pub fn knows(&self, name: &str) -> bool {
         self.keys.contains_key(name)
+    }
+
+    /// Signatures that a key was given for: one of them is wanted.
+    pub fn given(&self) -> &[String] {
+        &self.given
     }
 
     /// Keys for a signature; with certificates in it, the authorities too.

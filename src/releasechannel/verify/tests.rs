@@ -70,13 +70,17 @@ async fn policies_differ_where_there_is_no_key() {
 }
 
 #[tokio::test]
-async fn an_unsigned_channel_is_refused_only_where_a_signature_is_required() {
+async fn an_unsigned_channel_is_refused_where_a_signature_is_required_or_a_key_was_given() {
     let path = data().join("ocm/ctf/v1");
     let source = SourceRef::parse(&format!("ctf::{}//{CHANNEL}", path.display())).unwrap();
     assert!(inspect(&source, &Selection::default(), &offline()).await.is_ok());
-    let error = inspect(&source, &Selection::default(), &with_key("acme.pub", Verify::Required)).await.unwrap_err();
+    let required = Options { verify: Some(Verify::Required), ..offline() };
+    let error = inspect(&source, &Selection::default(), &required).await.unwrap_err();
     assert!(error.to_string().contains("not signed"), "{error}");
     assert_eq!(error.kind(), ErrorKind::Refused);
+    let stripped = inspect(&source, &Selection::default(), &with_key("acme.pub", Verify::IfSigned)).await.unwrap_err();
+    assert!(stripped.to_string().contains("a key was given, and it has no signature acme-sig; it has: none"), "{stripped}");
+    assert_eq!(stripped.kind(), ErrorKind::Refused);
 }
 
 /// What is excluded by its maker is said, what is tampered with is refused.

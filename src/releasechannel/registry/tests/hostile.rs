@@ -184,6 +184,24 @@ async fn gets_a_token_and_keeps_it_for_its_repository() {
     assert_eq!(stub.seen().len(), 5);
 }
 
+/// That the registry may be asked without encryption says nothing of another host: no login goes there in the clear.
+#[tokio::test]
+async fn a_login_goes_to_no_other_host_without_encryption() {
+    let other = Stub::start(|_, _| http("200 OK", &[], br#"{"token": "t0ken"}"#)).await;
+    let challenge = format!(r#"Bearer realm="http://{}/token",service="s""#, other.host);
+    let stub = Stub::start(move |seen, _| match seen.header("authorization") {
+        Some("Bearer t0ken") => http("200 OK", &[], b"content"),
+        _ => http("401 Unauthorized", &[("www-authenticate", &challenge)], b""),
+    })
+    .await;
+    let refused = blob(&store(&stub, with_password(&stub)), &Digest::of(b"content")).await.unwrap_err();
+    assert!(refused.to_string().contains("not one that credentials may be sent to"), "{refused}");
+    assert_eq!(other.seen().len(), 0);
+    let mut named = with_password(&stub);
+    named.plain_http.insert(other.host.clone());
+    blob(&store(&stub, named), &Digest::of(b"content")).await.unwrap();
+}
+
 /// A token service may be as busy as a registry; one that stays so is no refusal.
 #[tokio::test]
 async fn a_busy_token_service_is_asked_again() {
