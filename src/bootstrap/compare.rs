@@ -4,6 +4,8 @@ use plinth_api::Object;
 use plinth_engine::yaml::{element, field};
 use serde_json::Value;
 
+use crate::managed;
+
 /// How many differing fields are named.
 const NAMED: usize = 20;
 
@@ -21,13 +23,9 @@ pub fn differences(wanted: &Value, live: &Value) -> Vec<String> {
 ///
 /// Elements of lists are not looked into; where a list changes, [`differences`] says so.
 pub fn given_up(wanted: &Value, live: &Object, manager: &str) -> Vec<String> {
-    let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-    let is_ours = |entry: &&Value| {
-        entry["manager"] == manager && entry["operation"] == "Apply" && entry["subresource"].as_str().is_none_or(str::is_empty)
-    };
     let mut found = Vec::new();
-    for entry in entries.into_iter().flatten().filter(is_ours) {
-        give_up(wanted, &entry["fieldsV1"], "", &mut found);
+    for record in managed::applied_by(live, manager) {
+        give_up(wanted, &record["fieldsV1"], "", &mut found);
     }
     found
 }

@@ -6,7 +6,7 @@ use plinth_api::Object;
 use plinth_engine::yaml::{element, field};
 use serde_json::Value;
 
-use crate::compare::differences;
+use crate::{compare::differences, managed};
 
 /// A field and who holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,15 +32,15 @@ pub(crate) fn held(wanted: &Value, live: &Object, ours: &str) -> Vec<Held> {
 
 /// The same for the managers that are asked for.
 pub(crate) fn held_by(wanted: &Value, live: &Object, who: impl Fn(&str) -> bool) -> Vec<Held> {
-    let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-    let name = |entry: &Value| entry["manager"].as_str().unwrap_or("somebody").to_owned();
-    let is_asked = |entry: &&Value| who(&name(entry)) && entry["subresource"].as_str().is_none_or(str::is_empty);
     let whole = Value::Object(live.0.clone());
     let mut found = Vec::new();
-    for entry in entries.into_iter().flatten().filter(is_asked) {
-        let mut fields = Vec::new();
-        clash(wanted, &whole, &entry["fieldsV1"], "", &mut fields);
-        found.extend(fields.into_iter().map(|field| Held { field, manager: name(entry) }));
+    for record in managed::records(live) {
+        let manager = record["manager"].as_str().unwrap_or("somebody");
+        if who(manager) {
+            let mut fields = Vec::new();
+            clash(wanted, &whole, &record["fieldsV1"], "", &mut fields);
+            found.extend(fields.into_iter().map(|field| Held { field, manager: manager.to_owned() }));
+        }
     }
     found
 }

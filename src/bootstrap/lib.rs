@@ -19,6 +19,7 @@ mod gone;
 pub mod grant;
 pub mod held;
 pub mod install;
+mod managed;
 pub mod memory;
 mod patient;
 pub mod plan;

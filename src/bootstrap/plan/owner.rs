@@ -2,9 +2,8 @@
 
 use plinth_api::Object;
 use plinth_engine::naming::{self, keys};
-use serde_json::Value;
 
-use crate::settings::Settings;
+use crate::{managed, settings::Settings};
 
 /// Somebody who is not this platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +26,12 @@ pub(super) fn foreign_owner(live: &Object, settings: &Settings) -> Option<Owner>
             return Some(Owner { name, platform: Some(platform.to_owned()), is_controller: true });
         }
         // Somebody took the label off what a run or a loop of ours wrote: it is ours all the same.
-        None if [keys::MANAGER, keys::MANAGER_APPLYSET].iter().any(|manager| has_applied(live, manager)) => return None,
+        None if [keys::MANAGER, keys::MANAGER_APPLYSET]
+            .iter()
+            .any(|manager| managed::applied_by(live, manager).next().is_some()) =>
+        {
+            return None;
+        }
         None => {}
     }
     if live.label(keys::OWNED) == Some("true") {
@@ -38,27 +42,16 @@ pub(super) fn foreign_owner(live: &Object, settings: &Settings) -> Option<Owner>
     Some(Owner { name, platform: None, is_controller: false })
 }
 
-/// Whether a field manager has applied an object.
-fn has_applied(live: &Object, manager: &str) -> bool {
-    let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-    let is_it = |entry: &Value| {
-        entry["manager"] == manager && entry["operation"] == "Apply" && entry["subresource"].as_str().is_none_or(str::is_empty)
-    };
-    entries.is_some_and(|entries| entries.iter().any(is_it))
-}
-
 /// The field managers of an object, but those of its subresources.
 fn writers(live: &Object) -> Option<String> {
-    let entries = live.at(&["metadata", "managedFields"]).and_then(Value::as_array)?;
-    let main = entries.iter().filter(|entry| entry["subresource"].as_str().is_none_or(str::is_empty));
-    let mut names: Vec<&str> = main.filter_map(|entry| entry["manager"].as_str()).collect();
+    let mut names: Vec<&str> = managed::records(live).filter_map(|record| record["manager"].as_str()).collect();
     names.dedup();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
