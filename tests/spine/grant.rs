@@ -9,7 +9,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    in_cluster::{ACCOUNT, Stage, image, say_ready},
+    in_cluster::{ACCOUNT, Stage},
     plinth::plinth,
     watch::{resource, seen},
 };
@@ -22,14 +22,7 @@ const TRIED_AGAIN: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn show_05_permission_missing() {
-    let stage = Stage::set().await;
-    let client = stage.world.client().await;
-    let up = stage.start_up(&["--controller", "auto", "--controller-image", &image()]);
-    stage.until_installed(&client).await;
-    let mut leader = stage.start_pod(&client).await;
-    leader.until_ready().await;
-    say_ready(&client, 1).await;
-    up.finish().await.with_code(0);
+    let (stage, client, mut leader, _) = Stage::handed_over().await;
     let nothing = granted(&stage, &[]).await;
     assert_eq!(nothing["missing"]["cluster"], json!([]), "{nothing}");
 

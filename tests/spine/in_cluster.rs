@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
     distribution::{Distribution, PLATFORM},
-    plinth::{Run, plinth},
+    plinth::{Finished, Run, plinth},
     watch::{resource, seen},
     world::World,
 };
@@ -31,7 +31,7 @@ const FOLLOWED_WITHIN: Duration = Duration::from_secs(20);
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// An image that nobody pulls.
-pub(crate) fn image() -> String {
+fn image() -> String {
     format!("registry.example/plinth@sha256:{}", "a".repeat(64))
 }
 
@@ -48,6 +48,19 @@ impl Stage {
         distribution.unpacked().await.push(&registry, "channel").await;
         let world = World::start(&distribution).await;
         Self { registry, world }
+    }
+
+    /// The same with a controller of one pod, to which a run has handed over.
+    pub(crate) async fn handed_over() -> (Self, Client, Pod, Finished) {
+        let stage = Self::set().await;
+        let client = stage.world.client().await;
+        let up = stage.start_up(&["--controller", "auto", "--controller-image", &image()]);
+        stage.until_installed(&client).await;
+        let mut leader = stage.start_pod(&client).await;
+        leader.until_ready().await;
+        say_ready(&client, 1).await;
+        let run = up.finish().await.with_code(0);
+        (stage, client, leader, run)
     }
 
     fn source(&self) -> String {
@@ -122,7 +135,7 @@ fn deployment() -> kube::api::ApiResource {
 }
 
 /// What the kubelets and the Deployment's controller would say.
-pub(crate) async fn say_ready(client: &Client, pods: u32) {
+async fn say_ready(client: &Client, pods: u32) {
     let deployments = Api::<DynamicObject>::namespaced_with(client.clone(), rights::NAMESPACE, &deployment());
     let generation = deployments.get(rights::NAME).await.unwrap().metadata.generation;
     let status = json!({"status": {"observedGeneration": generation, "replicas": pods, "updatedReplicas": pods,
@@ -161,14 +174,7 @@ async fn healed(client: &Client) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn show_05_handover() {
-    let stage = Stage::set().await;
-    let client = stage.world.client().await;
-    let up = stage.start_up(&["--controller", "auto", "--controller-image", &image()]);
-    stage.until_installed(&client).await;
-    let mut leader = stage.start_pod(&client).await;
-    leader.until_ready().await;
-    say_ready(&client, 1).await;
-    let run = up.finish().await.with_code(0);
+    let (stage, client, leader, run) = Stage::handed_over().await;
     assert_eq!(run.outcome(), Outcome::Done);
     let handed = |event: &EventKind| matches!(event, EventKind::CheckFinished { id, .. } if id.0 == "handed-over");
     assert!(run.events().iter().any(handed), "{}", run.stdout);

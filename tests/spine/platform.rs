@@ -11,21 +11,14 @@ use serde_json::{Value, json};
 
 use crate::{
     distribution::{Distribution, PLATFORM},
-    in_cluster::{ACCOUNT, Stage, image, is_of_the_platform, say_ready},
+    in_cluster::{ACCOUNT, Stage, is_of_the_platform},
     plinth::plinth,
     watch::{resource, seen},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn show_05_platform() {
-    let stage = Stage::set().await;
-    let client = stage.world.client().await;
-    let up = stage.start_up(&["--controller", "auto", "--controller-image", &image()]);
-    stage.until_installed(&client).await;
-    let mut leader = stage.start_pod(&client).await;
-    leader.until_ready().await;
-    say_ready(&client, 1).await;
-    up.finish().await.with_code(0);
+    let (stage, client, mut leader, _) = Stage::handed_over().await;
 
     // All that a script needs.
     let began = Instant::now();
