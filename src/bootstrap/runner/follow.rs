@@ -50,8 +50,8 @@ impl<'a> Follow<'a> {
         let clock = Arc::clone(self.writer.ports.log.clock());
         loop {
             self.advance_stages();
-            let ready = self.is_ready().await?;
-            // Asked again after the loop has settled, because what it did meanwhile may have changed the verdict; and the loop
+            let ready = self.is_told_ready();
+            // Looked at after the loop has settled, because what it did meanwhile may have changed the verdict; and the loop asked
             // once more after that, because what was on its way from a watch to a queue is there by now.
             let control = &self.writer.ports.control;
             if ready && control.is_settled().await && self.is_ready().await? && control.is_settled().await {
@@ -99,17 +99,20 @@ impl<'a> Follow<'a> {
         self.writer.ports.log.read(read)
     }
 
-    /// The instance and every instance below it are ready, every definition was taken or waits for kinds, and the cluster says the same of
-    /// all of them as they are now: what was told may be about what they were before this run wrote them.
-    async fn is_ready(&self) -> Result<bool, Error> {
-        let ready = self.read(|state| {
+    /// The instance and every instance below it are ready, and every definition was taken or waits for kinds, by what was told so far.
+    fn is_told_ready(&self) -> bool {
+        self.read(|state| {
             let is_well = |known: &SubjectState| known.health == Some(Health::Current);
             let root = state.subjects.get(&self.planned.instance).is_some_and(is_well);
             let below = state.subjects.values().filter(|known| self.is_instance(known)).all(is_well);
             let mut definitions = self.planned.built.iter().filter_map(|built| state.subjects.get(&built.key));
             root && below && definitions.all(|known| !matches!(known.health, Some(Health::InProgress | Health::Failed)))
-        });
-        if !ready {
+        })
+    }
+
+    /// The cluster says the same of all of them as they are now: what was told may be about what they were before this run wrote them.
+    async fn is_ready(&self) -> Result<bool, Error> {
+        if !self.is_told_ready() {
             return Ok(false);
         }
         for built in &self.planned.built {
