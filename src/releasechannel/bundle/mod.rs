@@ -116,7 +116,7 @@ pub fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, stagin
     let added = program::component(executable, version, &program::Keep::Folder(staging), &mut bundle.contents)?;
     bundle.resources += 1;
     bundle.bytes += added.size;
-    list_by_name(Some(&added.name), std::slice::from_ref(&added.manifest), bundle);
+    list_by_name(Some(&added.name), &added.manifests, bundle);
     bundle.contents.artifacts.sort();
     bundle.contents.artifacts.dedup();
     Ok(())

@@ -1,3 +1,5 @@
+use std::io::Read;
+
 use super::*;
 use crate::bundle::{self, Bundle};
 use crate::options::{Limits, Options};
@@ -66,7 +68,69 @@ fn the_same_executable_gives_the_same_image_in_memory_and_in_a_folder() {
     assert_eq!(digests[0], digests[1]);
 }
 
-/// Bundle → registry → pulled by digest and by name: one layer with the executable, and nothing else.
+/// Path, mode and content of the files in a layer, which have neither time nor owner.
+fn files_of(layer: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in tar::Archive::new(layer).entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let header = entry.header();
+        let dated = (header.mtime().unwrap(), header.uid().unwrap(), header.gid().unwrap());
+        assert_eq!(dated, (0, 0, 0));
+        let (is_file, mode) = (header.entry_type().is_file(), header.mode().unwrap());
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).unwrap();
+        if is_file {
+            files.push((entry.path().unwrap().display().to_string(), mode, content));
+        }
+    }
+    files
+}
+
+/// A pod that pulls from a registry on the internet needs authorities, and every one of them can be read.
+#[test]
+fn an_image_brings_the_authorities_of_the_build() {
+    let pem = layer::authorities();
+    let blocks: Vec<&str> = pem.split("-----END CERTIFICATE-----\n").filter(|block| !block.is_empty()).collect();
+    assert_eq!(blocks.len(), webpki_root_certs::TLS_SERVER_ROOT_CERTS.len());
+    for (block, original) in blocks.iter().zip(webpki_root_certs::TLS_SERVER_ROOT_CERTS) {
+        let body: String = block.lines().skip(1).collect();
+        let read = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, body).unwrap();
+        assert_eq!(read, original.as_ref());
+    }
+}
+
+/// A folder with a build for each architecture is one image for all of them, whatever the files are called.
+#[test]
+fn a_folder_of_builds_is_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let packed = |names: [&str; 2]| {
+        let path = folder.path().join(names.concat()).join("plinth");
+        std::fs::create_dir_all(&path).unwrap();
+        for (name, machine) in names.iter().zip([0x3e, 0xb7]) {
+            std::fs::write(path.join(name), elf(machine, 1)).unwrap();
+        }
+        check(&path).unwrap();
+        let mut contents = Contents::default();
+        let packed = pack(&path, "plinth.dev/plinth:v1", &Keep::Memory, &mut contents).unwrap();
+        let index: Value = serde_json::from_slice(&contents.blobs[&packed.digest].read(1 << 20, "index").unwrap()).unwrap();
+        (packed, index)
+    };
+    let (packed_one, index) = packed(["amd64", "arm64"]);
+    assert_eq!((packed_one.media_type.as_str(), packed_one.manifests.len()), (INDEX, 3));
+    let platforms: Vec<&Value> = index["manifests"].as_array().unwrap().iter().map(|member| &member["platform"]).collect();
+    let expected = [json!({"architecture": "amd64", "os": "linux"}), json!({"architecture": "arm64", "os": "linux"})];
+    assert_eq!(platforms, expected.iter().collect::<Vec<_>>());
+    assert_eq!(packed(["z", "a"]).0.digest, packed_one.digest, "the order of the files' names does not count");
+    let twice = folder.path().join("twice");
+    std::fs::create_dir(&twice).unwrap();
+    for name in ["a", "b"] {
+        std::fs::write(twice.join(name), elf(0x3e, 1)).unwrap();
+    }
+    let error = pack(&twice, "p:v1", &Keep::Memory, &mut Contents::default()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("two builds for amd64"), "{error}");
+}
+
+/// Bundle → registry → pulled by digest and by name: one layer with the executable and its authorities, and nothing else.
 #[tokio::test]
 async fn show_04_program() {
     let registry = RealRegistry::start().await;
@@ -94,19 +158,20 @@ async fn show_04_program() {
     let layer = by_digest.entries("layers")[0]["digest"].as_str().unwrap().parse().unwrap();
     let packed = store.blob(&image.repository, &layer).await.unwrap().read(1 << 20).await.unwrap();
     let plain = crate::ctf::archive::gunzip_bytes(&packed, "layer", Limits::default().document_bytes).unwrap();
-    let mut archive = tar::Archive::new(plain.as_ref());
-    let mut entries = archive.entries().unwrap();
-    let mut entry = entries.next().unwrap().unwrap();
-    let mut found = Vec::new();
-    entry.read_to_end(&mut found).unwrap();
-    assert_eq!((entry.path().unwrap().to_str().unwrap(), entry.header().mode().unwrap()), ("plinth", 0o755));
-    assert!(found == program && entries.next().is_none());
+    let files = files_of(&plain);
+    let names: Vec<(&str, u32)> = files.iter().map(|(name, mode, _)| (name.as_str(), *mode)).collect();
+    assert_eq!(names, [("etc/ssl/certs/ca-certificates.crt", 0o644), ("plinth", 0o755)]);
+    assert!(files[1].2 == program);
     let config = by_digest.document["config"]["digest"].as_str().unwrap().parse().unwrap();
     let config = store.blob(&image.repository, &config).await.unwrap().read(1 << 20).await.unwrap();
     let config: Value = serde_json::from_slice(&config).unwrap();
     assert_eq!((config["architecture"].as_str(), config["config"]["Entrypoint"][0].as_str()), (Some("amd64"), Some("/plinth")));
     assert_eq!(config["rootfs"]["diff_ids"][0], Digest::of(&plain).as_str());
-    eprintln!("SHOW 04 program {} bytes in one layer, pulled by digest and by name", program.len());
+    eprintln!(
+        "SHOW 04 program {} bytes in one layer beside {} authorities, pulled by digest and by name",
+        program.len(),
+        webpki_root_certs::TLS_SERVER_ROOT_CERTS.len()
+    );
 }
 
 /// What does not run alone stays outside, with the reason.
