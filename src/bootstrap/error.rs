@@ -245,12 +245,12 @@ impl Error {
             Self::Failed(_) | Self::LostTurn(_) | Self::Loop(_) | Self::Journal(_) => Outcome::Failed,
             Self::Write(error) => match error {
                 WriteError::Unavailable { .. } => Outcome::Deadline,
-                WriteError::Forbidden { .. } => Outcome::Refused,
+                WriteError::Forbidden { .. } | WriteError::Denied { .. } | WriteError::Unauthenticated { .. } => Outcome::Refused,
                 _ => Outcome::Failed,
             },
             Self::Read(error) => match error {
                 ReadError::Unavailable(_) => Outcome::Deadline,
-                ReadError::Forbidden { .. } => Outcome::Refused,
+                ReadError::Forbidden { .. } | ReadError::Unauthenticated(_) => Outcome::Refused,
                 ReadError::NotServed(_) => Outcome::Failed,
             },
             Self::Document { .. }

@@ -74,9 +74,11 @@ pub(crate) fn of(
     }
     for place in places {
         needs.child(place);
+        needs.reader(&place.subject.key);
     }
     for wanted in wanted {
         needs.moved(wanted);
+        needs.reader(&wanted.key);
     }
     needs.secrets(platform);
     needs.places();
@@ -202,6 +204,19 @@ impl Needs<'_> {
         }
         if key.gvk.group == delivery::GROUP {
             self.delivered(place);
+        }
+    }
+
+    /// An instance whose definition names a service account reads what it only refers to as that account, too, whether or not it has
+    /// children.
+    fn reader(&mut self, instance: &ObjectKey) {
+        let is_its = |built: &&Built| built.graph.instance.gvk.group_kind() == instance.gvk.group_kind();
+        let refers = |built: &&Built| built.graph.nodes.iter().any(|node| !node.kind.is_owned());
+        let Some(built) = self.built.iter().find(is_its).filter(refers) else { return };
+        let Some(account) = &built.graph.account else { return };
+        let (namespace, name) = (account.namespace.clone().or_else(|| instance.namespace.clone()), account.name.clone());
+        if let Some(namespace) = namespace.filter(|namespace| is_known(namespace)) {
+            self.grants.add(&self.inside(&namespace), "", "serviceaccounts", Some(&name), &["impersonate"]);
         }
     }
 

@@ -113,6 +113,18 @@ fn children_of_an_account_take_the_right_to_act_as_it_and_no_other() {
 }
 
 #[test]
+fn who_only_reads_as_an_account_may_act_as_it() {
+    let (head, _) = WORKER.split_once("  resources:").unwrap();
+    let external = "  resources:\n    - id: seen\n      externalRef:\n        apiVersion: v1\n        kind: ConfigMap\n        metadata: {name: seen}\n";
+    let worker = format!("{head}{external}");
+    let acts = |worker: &str| {
+        rights(worker).namespaces.values().flatten().any(|rule| rule.to_string() == "impersonate serviceaccounts (app)")
+    };
+    assert!(acts(&worker.replacen("metadata:", "metadata:\n  annotations: {plinth.dev/service-account: app}", 1)));
+    assert!(!acts(&worker));
+}
+
+#[test]
 fn what_is_known_only_during_the_run_is_said() {
     let rights = rights(&with(
         "apiVersion: rbac.authorization.k8s.io/v1
