@@ -39,7 +39,11 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut walk = Walk::default();
     for path in paths {
-        if path.is_dir() { walk.folder(path, 0)? } else { walk.found.push(path.clone()) }
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => walk.folder(path, 0)?,
+            Ok(_) => walk.found.push(path.clone()),
+            Err(error) => return Err(format!("read {}: {error}", path.display())),
+        }
     }
     Ok(walk.found)
 }

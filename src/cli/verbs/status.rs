@@ -149,7 +149,7 @@ async fn load(asked: Option<&str>, host: &Host) -> Result<Named, Unclear> {
 pub(crate) fn unreadable(error: &ReadError, called: &str) -> Failure {
     let outcome = match error {
         ReadError::Unavailable(_) => Outcome::Deadline,
-        ReadError::Forbidden { .. } | ReadError::NotServed(_) => Outcome::Refused,
+        ReadError::Forbidden { .. } | ReadError::Unauthenticated(_) | ReadError::NotServed(_) => Outcome::Refused,
     };
     Failure::new(outcome, format!("read the platform on {called}: {error}"))
 }
