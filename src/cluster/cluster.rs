@@ -152,6 +152,7 @@ impl Cluster {
         self.catalog.find(&key.gvk).await.map_err(|error| match error {
             ReadError::NotServed(gvk) => WriteError::NotServed(gvk),
             ReadError::Forbidden { missing, message } => WriteError::Forbidden { missing, message },
+            ReadError::Unauthenticated(message) => WriteError::Unauthenticated { key: key.clone(), message },
             ReadError::Unavailable(message) => WriteError::Unavailable { key: key.clone(), message },
         })
     }

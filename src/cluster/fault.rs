@@ -4,7 +4,9 @@
 //! | --- | --- | --- |
 //! | 404 naming no object | NotServed | NotServed |
 //! | 404 naming an object | NotFound | absent, no error |
-//! | 401, 403 | Forbidden | Forbidden |
+//! | 401 | Unauthenticated | Unauthenticated |
+//! | 403 | Forbidden | Forbidden |
+//! | 403 in the words of admission | Denied | – |
 //! | 403 because the namespace or the kind goes away | Unavailable | – |
 //! | 409 | Conflict | – |
 //! | 400, 413, 415, 422 | Invalid | Unavailable |
@@ -44,7 +46,9 @@ pub(crate) fn write_error(key: &ObjectKey, served: &ServedKind, verb: &str, faul
         404 if kind_is_missing(&status) => WriteError::NotServed(key.gvk),
         404 => WriteError::NotFound { key, message },
         403 if is_terminating(&status) => WriteError::Unavailable { key, message },
-        401 | 403 => {
+        401 => WriteError::Unauthenticated { key, message },
+        403 if !is_authorization(&message) => WriteError::Denied { key, message },
+        403 => {
             let missing = refused(&status, verb, &served.resource());
             let name = missing.name.or(Some(key.name));
             let missing = Permission { namespace: key.namespace, name, ..missing };
@@ -64,7 +68,8 @@ pub(crate) fn read_error(gvk: &GroupVersionKind, resource: &str, verb: &str, fau
     };
     match status.code {
         404 if kind_is_missing(&status) => ReadError::NotServed(gvk.clone()),
-        401 | 403 => {
+        401 => ReadError::Unauthenticated(status.message),
+        403 => {
             let missing = refused(&status, verb, resource);
             ReadError::Forbidden { missing: Box::new(missing), message: status.message }
         }
@@ -83,6 +88,18 @@ fn is_terminating(status: &ApiStatus) -> bool {
 /// The server's words where somebody would grant more than is his.
 const GRANTS_MORE: &str = "attempting to grant RBAC permissions not currently held";
 
+/// Whether a 403 says that a right is missing. Every authorizer's refusal is told in the same words by the API server; admission
+/// plugins answer with 403 too, in words of their own, and no right mends those.
+fn is_authorization(message: &str) -> bool {
+    asked_in(message).is_some() || message.contains(GRANTS_MORE)
+}
+
+/// The verb in `User "u" cannot VERB resource "r" …`.
+fn asked_in(message: &str) -> Option<&str> {
+    let verb = message.split_once(" cannot ")?.1.split_whitespace().next()?;
+    VERBS.contains(&verb).then_some(verb)
+}
+
 /// The verb that is missing, and on what. An apply of an absent object is refused as `create`, although the request is a patch, and
 /// a request in somebody else's name as `impersonate` on a service account. Only the message says so. It says too where not the
 /// write is refused but what is handed on by it.
@@ -99,8 +116,7 @@ fn refused(status: &ApiStatus, asked: &str, resource: &str) -> Permission {
     if message.contains(GRANTS_MORE) {
         return of(group, plural, if plural.contains("bindings") { "bind" } else { "escalate" }, None);
     }
-    let named = message.split_once(" cannot ").and_then(|(_, rest)| rest.split_whitespace().next());
-    match named.filter(|verb| VERBS.contains(verb)).unwrap_or(asked) {
+    match asked_in(message).unwrap_or(asked) {
         IMPERSONATE => of("", "serviceaccounts", IMPERSONATE, Some(status.details.name.clone())),
         verb => of(group, plural, verb, None),
     }
@@ -146,8 +162,25 @@ mod tests {
             "serviceaccounts \"a\" is forbidden: User \"u\" cannot impersonate resource \"serviceaccounts\" in API group \"\"";
         let error = check(403, &json!({"message": message, "reason": "Forbidden", "details": {"name": "a"}}));
         assert_eq!(error.to_string(), "impersonate serviceaccounts a in namespace ns is not permitted");
-        let error = check(403, &json!({"message": "no", "details": {"name": "x"}}));
-        assert_eq!(error.to_string(), "patch deployments.apps x in namespace ns is not permitted");
+    }
+
+    /// The live comparison with kro: pods without their service account were called a missing right.
+    #[test]
+    fn what_admission_refuses_is_no_missing_permission() {
+        let message =
+            "pods \"x\" is forbidden: error looking up service account ns/default: serviceaccount \"default\" not found";
+        let error = check(403, &json!({"message": message, "reason": "Forbidden", "details": {"name": "x"}}));
+        assert_eq!(error.to_string(), format!("Deployment.apps/ns/x is refused by the cluster's admission control: {message}"));
+    }
+
+    #[test]
+    fn who_is_not_known_lacks_no_permission() {
+        let body = json!({"message": "Unauthorized", "reason": "Unauthorized"});
+        assert!(matches!(check(401, &body), WriteError::Unauthenticated { .. }));
+        let status = ApiStatus::read(http::StatusCode::UNAUTHORIZED, body.to_string().as_bytes());
+        let gvk = GroupVersionKind::new("", "v1", "Secret");
+        let error = read_error(&gvk, "secrets", "list", Fault::Status(Box::new(status)));
+        assert_eq!(error, ReadError::Unauthenticated("Unauthorized".to_owned()));
     }
 
     #[test]

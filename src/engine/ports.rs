@@ -146,6 +146,23 @@ pub enum WriteError {
         /// The server's words.
         message: String,
     },
+    /// Admission control refuses what the identity may do: a policy, a quota, a service account that is not there yet. Something
+    /// else has to change first.
+    #[error("{key} is refused by the cluster's admission control: {message}")]
+    Denied {
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
+    /// The server does not know who asks.
+    #[error("{key}: the API server does not accept these credentials: {message}")]
+    Unauthenticated {
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
     /// The server refuses the object; trying again does not help.
     #[error("{key} is refused: {message}")]
     Invalid {
@@ -192,6 +209,9 @@ pub enum ReadError {
         /// The server's words.
         message: String,
     },
+    /// The server does not know who asks.
+    #[error("the API server does not accept these credentials: {0}")]
+    Unauthenticated(String),
     /// The server could not be asked or failed; trying again may help.
     #[error("the API server did not answer: {0}")]
     Unavailable(String),

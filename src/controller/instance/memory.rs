@@ -235,7 +235,7 @@ const GRANTED: Duration = Duration::from_mins(10);
 /// For what somebody has to mend.
 const REFUSED: Backoff = Backoff { first: Duration::from_secs(2), max: Duration::from_mins(5), jitter: 0.25 };
 
-/// For what somebody has to permit. RBAC tells nobody that a right is there, so that it is tried: often enough to go on soon after, and
+/// For what somebody has to permit, or to make first. RBAC tells nobody that a right is there, so that it is tried: often enough to go on soon after, and
 /// too rarely to be felt.
 pub(crate) const UNPERMITTED: Backoff = Backoff { first: Duration::from_secs(2), max: Duration::from_secs(20), jitter: 0.25 };
 
@@ -244,7 +244,8 @@ fn backoff(failure: &Failure) -> Backoff {
         _ if not_served(failure).is_some() => SOON,
         Failure::Write { error: WriteError::Conflict { .. }, .. } => SOON,
         Failure::Write { error: WriteError::Invalid { .. }, .. } => REFUSED,
-        Failure::Write { error: WriteError::Forbidden { .. }, .. } | Failure::Read(ReadError::Forbidden { .. }) => UNPERMITTED,
+        Failure::Write { error: WriteError::Forbidden { .. } | WriteError::Denied { .. }, .. }
+        | Failure::Read(ReadError::Forbidden { .. }) => UNPERMITTED,
         _ => Backoff::REQUESTS,
     }
 }

@@ -198,7 +198,7 @@ impl<'a> Pass<'a> {
                 Outcome::waits(NodeState::Pending, WaitsFor::Kind(gvk.clone()), error.to_string())
             }
             ReadError::Forbidden { .. } => Outcome::lacks(permission::of_read(error).into_iter().collect()),
-            ReadError::Unavailable(_) => Outcome::failed(error.to_string()),
+            ReadError::Unavailable(_) | ReadError::Unauthenticated(_) => Outcome::failed(error.to_string()),
         }
     }
 
