@@ -1,13 +1,13 @@
 //! A real kube-apiserver with its own etcd on 127.0.0.1.
 //!
-//! There is no controller manager: namespaces, owner references and Deployments do nothing by themselves.
+//! There is no controller manager, unless a test starts one: namespaces, owner references and Deployments do nothing by themselves.
 
 mod account;
 mod kubeconfig;
 
 use std::{
     fs,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -30,6 +30,9 @@ use crate::{
 /// On two busy cores the server took 40 s; idle it takes 7 s.
 const READY_WITHIN: Duration = Duration::from_mins(3);
 
+/// Where pods find the API server: the first address of the service range, and the port of the service `kubernetes`.
+pub const SERVICE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 233, 0, 1)), 443);
+
 /// A running API server; stopped, with its files removed, when dropped.
 #[derive(Debug)]
 pub struct ApiServer {
@@ -37,7 +40,7 @@ pub struct ApiServer {
     server: Option<Process>,
     etcd: Process,
     etcd_port: u16,
-    port: u16,
+    address: SocketAddr,
     folder: TempDir,
 }
 
@@ -48,11 +51,21 @@ impl ApiServer {
         let folder = TempDir::with_prefix("plinth-api-server-").map_err(StartError::io("make a folder for an API server"))?;
         prepare(folder.path())?;
         let (etcd, etcd_port) = with_free_ports(|| start_etcd(folder.path()))?;
-        let (server, port) = with_free_ports(|| {
-            let port = free_port()?;
-            Ok((start_server(folder.path(), etcd_port, port)?, port))
+        let (server, address) = with_free_ports(|| {
+            let address = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+            Ok((start_server(folder.path(), etcd_port, address)?, address))
         })?;
-        Ok(Self { server: Some(server), etcd, etcd_port, port, folder })
+        Ok(Self { server: Some(server), etcd, etcd_port, address, folder })
+    }
+
+    /// Starts one for a cluster with nodes, at the address that its pods find it at ([`SERVICE`]): this machine must have it.
+    pub fn start_for_nodes() -> Result<Self, StartError> {
+        crate::use_ring();
+        let folder = TempDir::with_prefix("plinth-api-server-").map_err(StartError::io("make a folder for an API server"))?;
+        prepare(folder.path())?;
+        let (etcd, etcd_port) = with_free_ports(|| start_etcd(folder.path()))?;
+        let server = start_server(folder.path(), etcd_port, SERVICE)?;
+        Ok(Self { server: Some(server), etcd, etcd_port, address: SERVICE, folder })
     }
 
     /// One server for all tests of a process that keep to their own namespaces and names.
@@ -66,7 +79,7 @@ impl ApiServer {
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], self.port))
+        self.address
     }
 
     /// Its folder: logs, certificates, kubeconfigs.
@@ -112,7 +125,7 @@ impl ApiServer {
     /// Starts it again on the same port after [`ApiServer::stop`].
     pub fn resume(&mut self) -> Result<(), StartError> {
         self.server = None;
-        self.server = Some(start_server(self.folder.path(), self.etcd_port, self.port)?);
+        self.server = Some(start_server(self.folder.path(), self.etcd_port, self.address)?);
         Ok(())
     }
 
@@ -194,16 +207,16 @@ fn start_etcd(folder: &Path) -> Result<(Process, u16), StartError> {
     Ok((etcd, port))
 }
 
-fn start_server(folder: &Path, etcd_port: u16, port: u16) -> Result<Process, StartError> {
+fn start_server(folder: &Path, etcd_port: u16, address: SocketAddr) -> Result<Process, StartError> {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut command = Command::new(programs::server("kube-apiserver")?);
     command.args([
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
-        format!("--secure-port={port}"),
-        "--bind-address=127.0.0.1".to_owned(),
-        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={}", address.port()),
+        format!("--bind-address={}", address.ip()),
+        format!("--advertise-address={}", address.ip()),
         // The `kubernetes` Service would need an address that is not a loopback one.
-        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--endpoint-reconciler-type={}", if address.ip().is_loopback() { "none" } else { "lease" }),
         "--service-cluster-ip-range=10.233.0.0/24".to_owned(),
         format!("--cert-dir={}", folder.display()),
         format!("--tls-cert-file={}", file("server.crt")),
@@ -219,7 +232,6 @@ fn start_server(folder: &Path, etcd_port: u16, port: u16) -> Result<Process, Sta
         format!("--audit-log-path={}", file("audit.log")),
     ]);
     let mut server = Process::start(&command, &folder.join("kube-apiserver.log"))?;
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
     let kubeconfig = folder.join("readiness.kubeconfig");
     fs::write(&kubeconfig, kubeconfig::render(Identity::Admin, address, &folder.join("ca.crt")))
         .map_err(StartError::io("write the kubeconfig of the readiness check"))?;

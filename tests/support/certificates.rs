@@ -50,12 +50,13 @@ impl Authority {
         self.folder.join("ca.crt")
     }
 
-    /// Makes `NAME.crt` and `NAME.key` for a server on 127.0.0.1 and `localhost`.
+    /// Makes `NAME.crt` and `NAME.key` for a server on 127.0.0.1, `localhost`, and the address that a cluster's API server has inside of it.
     pub fn issue(&self, name: &str) -> Result<(PathBuf, PathBuf), StartError> {
         let doing = format!("make the certificate of {name}");
         let (key, request, certificate) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.crt"));
         let extensions = format!("{name}.ext");
-        let text = "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n";
+        let text =
+            "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:10.233.0.1\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n";
         fs::write(self.folder.join(&extensions), text).map_err(StartError::io(&doing))?;
         self.openssl(
             &doing,

@@ -3,7 +3,7 @@
 use std::{
     fmt::Write,
     fs,
-    net::{SocketAddr, TcpStream},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -31,7 +31,7 @@ pub struct RegistryOptions {
 pub struct Registry {
     // Order matters: the process is stopped before the folder is removed.
     _process: Process,
-    port: u16,
+    address: SocketAddr,
     options: RegistryOptions,
     folder: TempDir,
 }
@@ -46,13 +46,23 @@ impl Registry {
     pub fn start_with(options: RegistryOptions) -> Result<Self, StartError> {
         let folder = TempDir::with_prefix("plinth-registry-").map_err(StartError::io("make a folder for a registry"))?;
         let parts = prepare(folder.path(), &options)?;
-        let (process, port) = with_free_ports(|| serve(folder.path(), &parts))?;
-        Ok(Self { _process: process, port, options, folder })
+        let (process, address) = with_free_ports(|| {
+            let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), free_port()?);
+            Ok((serve(folder.path(), &parts, address)?, address))
+        })?;
+        Ok(Self { _process: process, address, options, folder })
+    }
+
+    /// Starts one over plain HTTP at an address of this machine, which pods reach as well.
+    pub fn start_at(address: SocketAddr) -> Result<Self, StartError> {
+        let folder = TempDir::with_prefix("plinth-registry-").map_err(StartError::io("make a folder for a registry"))?;
+        let process = serve(folder.path(), "", address)?;
+        Ok(Self { _process: process, address, options: RegistryOptions::default(), folder })
     }
 
     /// Where it listens, as image references spell it: `127.0.0.1:PORT`.
     pub fn host(&self) -> String {
-        SocketAddr::from(([127, 0, 0, 1], self.port)).to_string()
+        self.address.to_string()
     }
 
     /// `http://…` or `https://…`.
@@ -130,10 +140,9 @@ fn prepare(folder: &Path, options: &RegistryOptions) -> Result<String, StartErro
     Ok(parts)
 }
 
-fn serve(folder: &Path, parts: &str) -> Result<(Process, u16), StartError> {
-    let port = free_port()?;
+fn serve(folder: &Path, parts: &str, address: SocketAddr) -> Result<Process, StartError> {
     let config = format!(
-        "version: 0.1\nlog: {{level: warn}}\nstorage:\n  filesystem: {{rootdirectory: \"{}\"}}\n  delete: {{enabled: true}}\nhttp:\n  addr: 127.0.0.1:{port}\n{parts}",
+        "version: 0.1\nlog: {{level: warn}}\nstorage:\n  filesystem: {{rootdirectory: \"{}\"}}\n  delete: {{enabled: true}}\nhttp:\n  addr: {address}\n{parts}",
         folder.join("blobs").display(),
     );
     let path = folder.join("config.yaml");
@@ -141,8 +150,8 @@ fn serve(folder: &Path, parts: &str) -> Result<(Process, u16), StartError> {
     let mut command = Command::new(programs::from_debian("docker-registry", "docker-registry")?);
     command.arg("serve").arg(&path);
     let mut process = Process::start_with_folder(&command, &folder.join("registry.log"), folder)?;
-    process.wait_until(Duration::from_secs(30), || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
-    Ok((process, port))
+    process.wait_until(Duration::from_secs(30), || TcpStream::connect(address).is_ok())?;
+    Ok(process)
 }
 
 #[cfg(test)]

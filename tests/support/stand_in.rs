@@ -47,17 +47,34 @@ impl Drop for StandIn {
 
 /// Follows the scenario for ever. A server that is away is asked again in the next round.
 pub async fn play(client: Client, scenario: Scenario) {
-    let mut stage = Stage { client, kinds: BTreeMap::new(), seen: BTreeSet::new(), due: Vec::new() };
+    let mut stage = Stage::new(client);
     loop {
-        // One list for all rules of a kind: two rules about an object must see it in the same round, or they change places.
-        let mut lists = Lists::new();
-        for (index, rule) in scenario.rules.iter().enumerate() {
-            stage.look(index, rule, &mut lists).await;
-        }
-        stage.act(&scenario.rules).await;
+        stage.round(&scenario).await;
         stage.let_namespaces_go().await;
         tokio::time::sleep(ROUND).await;
     }
+}
+
+/// Follows the scenario for ever in a cluster that has its own controllers: what those do is left to them.
+pub async fn play_operator(client: Client, mut scenario: Scenario) {
+    for rule in &mut scenario.rules {
+        rule.available = false;
+        rule.register.clear();
+    }
+    let mut stage = Stage::new(client);
+    loop {
+        stage.round(&scenario).await;
+        tokio::time::sleep(ROUND).await;
+    }
+}
+
+/// Applies everything that the scenario registers, once and at once, as an operator's init container does.
+pub async fn register(client: Client, scenario: &Scenario) -> kube::Result<()> {
+    let mut stage = Stage::new(client);
+    for rule in scenario.rules.iter().filter(|rule| !rule.register.is_empty()) {
+        stage.carry_out(&Rule { when: None, ..rule.clone() }, None).await?;
+    }
+    Ok(())
 }
 
 /// What there is of each kind, by group and version and kind.
@@ -78,6 +95,19 @@ struct Due {
 }
 
 impl Stage {
+    fn new(client: Client) -> Self {
+        Self { client, kinds: BTreeMap::new(), seen: BTreeSet::new(), due: Vec::new() }
+    }
+
+    async fn round(&mut self, scenario: &Scenario) {
+        // One list for all rules of a kind: two rules about an object must see it in the same round, or they change places.
+        let mut lists = Lists::new();
+        for (index, rule) in scenario.rules.iter().enumerate() {
+            self.look(index, rule, &mut lists).await;
+        }
+        self.act(&scenario.rules).await;
+    }
+
     async fn look(&mut self, index: usize, rule: &Rule, lists: &mut Lists) {
         let Some(when) = &rule.when else { return self.begin(index, rule) };
         let kind = (when.api_version.clone(), when.kind.clone());

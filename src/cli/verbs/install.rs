@@ -5,6 +5,7 @@ use plinth_api::{
     lock::{LockedResource, ReleaseLock},
 };
 use plinth_bootstrap::install::Controller;
+use plinth_controller::delivery::image;
 use plinth_releasechannel::{
     ComponentVersion,
     program::{COMPONENT, RESOURCE},
@@ -80,23 +81,25 @@ fn of_the_channel(loaded: &Loaded) -> Result<String, Failure> {
     let lack = |what: &str| {
         Failure::refused(what.to_owned()).hint("give --controller-image REF@DIGEST, or --controller none to do without")
     };
-    let (component, resource) =
+    let (component, resource, repository) =
         find(&loaded.content.lock).ok_or_else(|| lack(&format!("the channel has no component {COMPONENT}")))?;
-    let placed = loaded.content.images.of_resource(&component, RESOURCE, &resource.extra_identity);
-    let named = placed.or_else(|| resource.access.get("imageReference").and_then(Value::as_str));
+    let placed = loaded.content.images.of_resource(&component, RESOURCE, &resource.extra_identity).map(str::to_owned);
+    let named = placed.or_else(|| image::reference(&component, &resource.access, repository));
     let named =
         named.ok_or_else(|| lack(&format!("the image of {component} is in no registry that a cluster could pull from")))?;
     if named.contains('@') {
-        return Ok(named.to_owned());
+        return Ok(named);
     }
     let digest = resource.digest.as_deref().filter(|digest| digest.starts_with("sha256:"));
     digest.map(|digest| format!("{named}@{digest}")).ok_or_else(|| lack(&format!("the image of {component} has no digest")))
 }
 
-fn find(lock: &ReleaseLock) -> Option<(ComponentVersion, &LockedResource)> {
+/// plinth's component, its image, and the repository that it was found in.
+fn find(lock: &ReleaseLock) -> Option<(ComponentVersion, &LockedResource, &Value)> {
     let component = lock.components.iter().find(|component| component.name == COMPONENT)?;
     let resource = component.resources.iter().find(|resource| resource.name == RESOURCE)?;
-    Some((ComponentVersion::new(&component.name, &component.version), resource))
+    let repository = lock.repositories.get(component.repository).unwrap_or(&Value::Null);
+    Some((ComponentVersion::new(&component.name, &component.version), resource, repository))
 }
 
 /// What the controller must know of how repositories are reached.

@@ -92,7 +92,7 @@ pub struct Located {
 /// Completes the access of a resource that was found in `repository` (an OCM repository specification).
 pub fn locate(component: &ComponentVersion, resource: &Resource, repository: &Value, images: &dyn Images) -> Located {
     let mut access = resource.access.clone();
-    let reference = images.pullable(component, resource).or_else(|| own_reference(component, resource, repository));
+    let reference = images.pullable(component, resource).or_else(|| reference(component, &resource.access, repository));
     let unreachable = reference.is_none() && is_image(resource);
     if let (Some(reference), Some(fields)) = (reference, access.as_object_mut()) {
         fields.insert("imageReference".into(), without_scheme(&reference).into());
@@ -100,18 +100,22 @@ pub fn locate(component: &ComponentVersion, resource: &Resource, repository: &Va
     Located { access, unreachable }
 }
 
-/// What the access itself and its repository say.
-fn own_reference(component: &ComponentVersion, resource: &Resource, repository: &Value) -> Option<String> {
+/// The reference that the access of a component's image and its repository (an OCM specification) say, where nothing is mirrored.
+pub fn reference(component: &ComponentVersion, access: &Value, repository: &Value) -> Option<String> {
+    written(component, access, repository).map(|reference| without_scheme(&reference).to_owned())
+}
+
+fn written(component: &ComponentVersion, access: &Value, repository: &Value) -> Option<String> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    match access_type(&resource.access).as_str() {
-        "ociartifact" | "ociartefact" | "ociregistry" | "ociimage" => text(&resource.access, "imageReference"),
+    match access_type(access).as_str() {
+        "ociartifact" | "ociartefact" | "ociregistry" | "ociimage" => text(access, "imageReference"),
         "relativeocireference" => {
             let (host, _) = oci_place(repository)?;
-            Some(format!("{host}/{}", text(&resource.access, "reference")?))
+            Some(format!("{host}/{}", text(access, "reference")?))
         }
-        "localblob" if is_native(&resource.access) => {
+        "localblob" if is_native(access) => {
             let (host, path) = oci_place(repository)?;
-            let digest = text(&resource.access, "localReference")?;
+            let digest = text(access, "localReference")?;
             let base = [host, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
             Some(format!("{base}/component-descriptors/{}@{digest}", component.name))
         }
