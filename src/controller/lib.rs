@@ -20,6 +20,7 @@ pub mod instance;
 pub mod journal;
 pub mod live;
 pub mod platform;
+mod recent;
 pub mod rgd;
 mod start;
 #[cfg(test)]

@@ -15,7 +15,8 @@ use crate::{error::Error, ports::Ports};
 
 /// Lists at a time.
 const AT_ONCE: usize = 8;
-/// How often a kind is asked for of which only discovery knows: a server behind the server may be away for good.
+/// How often a kind is asked for of which only discovery knows: a server behind the server may be away for good. While the server
+/// itself is away, that says nothing of a kind, and does not count.
 const ATTEMPTS: u32 = 20;
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -89,7 +90,8 @@ impl Scope {
         };
         let queries: Vec<(Query, bool)> = kinds.map(|gvk| (query(gvk), self.known.contains(gvk))).collect();
         let asked = stream::iter(queries).map(async |(query, is_known)| {
-            let answer = if is_known { survey::ask(patient.reader.as_ref(), &query).await } else { some(&query, plain).await };
+            let answer =
+                if is_known { survey::ask(patient.reader.as_ref(), &query).await } else { some(&query, plain, patient).await };
             (query.gvk, is_known, answer)
         });
         let answers: Vec<_> = asked.buffered(AT_ONCE).collect().await;
@@ -109,15 +111,17 @@ impl Scope {
     }
 }
 
-/// Asks a few times.
-async fn some(query: &Query, ports: &Ports) -> Result<Vec<Found>, ReadError> {
-    let clock = Arc::clone(ports.log.clock());
+/// Asks a few times, each time a server that is there.
+async fn some(query: &Query, plain: &Ports, patient: &Ports) -> Result<Vec<Found>, ReadError> {
+    let clock = Arc::clone(plain.log.clock());
     let mut attempt = 1;
     loop {
-        match survey::ask(ports.reader.as_ref(), query).await {
+        match survey::ask(plain.reader.as_ref(), query).await {
             Err(ReadError::Unavailable(_)) if attempt < ATTEMPTS => {
                 attempt += 1;
                 clock.sleep(PAUSE).await;
+                // Waits for it.
+                patient.access.identity().await?;
             }
             answer => return answer,
         }

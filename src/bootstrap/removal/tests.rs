@@ -1,9 +1,18 @@
-use plinth_engine::naming::keys;
-use plinth_run::{CheckVerdict, EventKind, Outcome, SkipReason};
+use std::sync::{Arc, Mutex};
+
+use jiff::{SignedDuration, Timestamp};
+use plinth_api::{Object, ObjectKey, Permission};
+use plinth_engine::{
+    naming::keys,
+    ports::{Answer, Query, ReadError, Reader},
+};
+use plinth_run::{CheckVerdict, ClusterIdentity, EventKind, Outcome, SkipReason};
 use serde_json::json;
 
+use super::down;
 use crate::{
     memory::Fault,
+    ports::{Access, Always, Ports},
     testing::{Bench, key, object},
 };
 
@@ -213,6 +222,71 @@ async fn a_namespace_that_holds_something_of_others_stays() {
         assert!(note.unwrap().contains(why));
         assert!(state.warnings.iter().any(|warned| warned.message.contains(why)), "{:?}", state.warnings);
     }
+}
+
+/// A server that goes away for a minute when it is asked for late things, of which only discovery knows.
+struct Away {
+    ports: Ports,
+    since: Mutex<Option<Timestamp>>,
+}
+
+impl Away {
+    fn is_away(&self, begins: bool) -> Result<(), ReadError> {
+        let now = self.ports.log.clock().now();
+        let mut since = self.since.lock().unwrap();
+        if begins {
+            since.get_or_insert(now);
+        }
+        match *since {
+            Some(since) if now.duration_since(since) < SignedDuration::from_mins(1) => {
+                Err(ReadError::Unavailable("connection refused".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Reader for Away {
+    fn get<'a>(&'a self, key: &'a ObjectKey) -> Answer<'a, Result<Option<Object>, ReadError>> {
+        Box::pin(async {
+            self.is_away(false)?;
+            self.ports.reader.get(key).await
+        })
+    }
+
+    fn list<'a>(&'a self, query: &'a Query) -> Answer<'a, Result<Vec<Object>, ReadError>> {
+        Box::pin(async {
+            self.is_away(query.gvk.kind == "Thing")?;
+            self.ports.reader.list(query).await
+        })
+    }
+}
+
+impl Access for Away {
+    fn identity(&self) -> Answer<'_, Result<ClusterIdentity, ReadError>> {
+        Box::pin(async {
+            self.is_away(false)?;
+            self.ports.access.identity().await
+        })
+    }
+
+    fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>> {
+        self.ports.access.can_i(permission)
+    }
+}
+
+/// That a kind could not be looked at is no reason to keep a namespace while nothing can be looked at.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_costs_time_and_no_namespace() {
+    let mut bench = Bench::new();
+    bench.settings.namespace = Some("other2".into());
+    assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
+    let ports = bench.ports();
+    let away = Arc::new(Away { ports: ports.clone(), since: Mutex::default() });
+    let ports = Ports { reader: Arc::clone(&away) as _, access: Arc::clone(&away) as _, ..ports };
+    assert_eq!(down(&bench.settings, None, &ports, &Always("test".into())).await, Outcome::Done, "{}", bench.message());
+    assert!(away.since.lock().unwrap().is_some(), "it was away");
+    assert!(!bench.cluster.objects().contains_key(&key("v1", "Namespace", None, "other2")), "{:?}", bench.state().warnings);
 }
 
 /// An approver in whose time somebody deletes an object.

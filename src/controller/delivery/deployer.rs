@@ -203,7 +203,9 @@ impl Delivery {
         }
         let apply = Apply { key: pass.key.clone(), object: parent, manager: MANAGER.to_owned(), force: true, subresource: None };
         let written = self.world.applier.apply(&apply).await;
-        written.map(drop).map_err(|error| Failed::retry(Reason::ApplyFailed, error.to_string()))
+        let written = written.map_err(|error| Failed::retry(Reason::ApplyFailed, error.to_string()))?;
+        self.wrote(pass.key, written);
+        Ok(())
     }
 
     async fn apply_all(&self, pass: &mut Pass<'_>, wanted: &deploy::Wanted, memory: &mut Memory) -> Result<Vec<Object>, Failed> {
@@ -285,6 +287,7 @@ impl Delivery {
             uid: Some(uid.clone()),
         });
         memory.applied.insert(key.clone(), Applied { input, uid, generation });
+        self.wrote(key, written.clone());
         Ok(written)
     }
 

@@ -32,7 +32,7 @@ use super::{
     report::{self, Cure, End, Facts, Failed, Reason},
     sources::{Credentials, Sources},
 };
-use crate::world::World;
+use crate::{recent::Recent, world::World};
 
 /// Role of the owners that delivery objects are.
 pub const ROLE: &str = "delivery";
@@ -134,6 +134,8 @@ struct Shared {
     deployed: BTreeMap<ObjectKey, super::deployer::Memory>,
     /// What was told last.
     told: BTreeMap<ObjectKey, EventKind>,
+    /// The server's answers to our last writes, until the index has caught up.
+    recent: Recent,
 }
 
 /// One pass over one object.
@@ -189,7 +191,8 @@ impl Delivery {
         }
         // A Deployer's is part of what makes it the parent of its set.
         if let (Some(ours), true) = (kind.finalizers().first(), kind != Kind::Deployer) {
-            finalizer::add(&*self.world.applier, key, &object, ours, MANAGER_FINALIZER).await?;
+            let held = finalizer::add(&*self.world.applier, key, &object, ours, MANAGER_FINALIZER).await?;
+            self.wrote(key, held);
         }
         let mut pass = Pass {
             key,
@@ -246,16 +249,23 @@ impl Delivery {
         match write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await {
             // It went away in between; the watch tells.
             Err(WriteError::NotFound { .. }) => return Ok(()),
-            other => drop(other?),
+            other => other?.into_iter().for_each(|written| self.wrote(key, written)),
         }
         self.tell(key, end);
         Ok(())
     }
 
+    /// The index lags behind our own writes by one round trip: a pass in between must not write the same again.
+    pub(super) fn wrote(&self, key: &ObjectKey, object: Object) {
+        self.lock().recent.wrote(key, object);
+    }
+
     /// An object in its newest known state.
     pub(super) async fn get(&self, key: &ObjectKey) -> Result<Option<Object>, ReadError> {
         match self.world.index.look(key) {
-            Look::Present(object) => Ok(Some(object.as_ref().clone())),
+            Look::Present(object) => Ok(Some(self.lock().recent.newest(key, &object))),
+            // Just created and not seen yet, or gone since: only the server knows.
+            Look::Absent if self.lock().recent.forget(key) => self.world.reader.get(key).await,
             Look::Absent => Ok(None),
             Look::Unwatched | Look::Unknown => self.world.reader.get(key).await,
         }
@@ -384,7 +394,8 @@ impl Delivery {
             let end = Err(Failed::wait(Reason::DeletionFailed, message.clone()));
             let facts = Facts { config: config::effective(object), fields: report::kept(object, kind.fields()) };
             let status = report::status(object, &end, report::SUCCEEDED, facts, self.world.clock.now());
-            write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await?;
+            let written = write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await?;
+            written.into_iter().for_each(|written| self.wrote(key, written));
             // Members of a set are of any kind and are not all watched.
             return Ok(match kind {
                 Kind::Deployer => Outcome::RequeueAfter(SHORTEST),
@@ -451,6 +462,7 @@ impl Delivery {
         let mut shared = self.lock();
         shared.deployed.remove(key);
         shared.told.remove(key);
+        shared.recent.forget(key);
         for waiting in shared.waiting.values_mut() {
             waiting.remove(key);
         }

@@ -169,6 +169,26 @@ async fn a_resource_is_found_through_its_references() {
     );
 }
 
+/// A pass comes before the index shows what the one before it wrote.
+#[tokio::test]
+async fn an_index_that_lags_causes_no_second_write() {
+    let stage = Stage::set();
+    stage.component(stage.archive("one", "1.2.0", MANIFESTS)).await;
+    let manifests = stage.put(Kind::Resource, "manifests", manifests_spec());
+    let deployer = stage.put(Kind::Deployer, "app", json!({"resourceRef": {"name": "manifests", "namespace": "n"}}));
+    for key in [&manifests, &deployer] {
+        stage.scene.twin.freeze();
+        stage.pass(key).await;
+        assert_eq!(stage.ready(key).0, "True", "{:?}", stage.ready(key));
+        stage.scene.twin.writes();
+        stage.pass(key).await;
+        assert_eq!(stage.scene.twin.writes(), Vec::<String>::new(), "{key}");
+        stage.scene.twin.thaw();
+        stage.pass(key).await;
+        assert_eq!(stage.scene.twin.writes(), Vec::<String>::new(), "{key}");
+    }
+}
+
 #[tokio::test]
 async fn an_image_that_nobody_can_pull_is_not_ready() {
     let stage = Stage::set();

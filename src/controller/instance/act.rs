@@ -20,7 +20,7 @@ use super::{
     memory::{self, Known, Memory},
     owner,
 };
-use crate::world::World;
+use crate::{recent::version, world::World};
 
 /// Requests of one pass at the same time.
 const AT_ONCE: usize = 8;
@@ -230,9 +230,7 @@ impl Round<'_> {
         let key = &apply.key;
         let change = match self.observation.objects.get(key).and_then(Option::as_ref) {
             None => Change::Create,
-            Some(before) if before.uid() == object.uid() && memory::version(before) == memory::version(&object) => {
-                Change::Unchanged
-            }
+            Some(before) if before.uid() == object.uid() && version(before) == version(&object) => Change::Unchanged,
             Some(_) => Change::Configure,
         };
         self.world.recorder.record(EventKind::ChangeApplied {

@@ -20,6 +20,8 @@ use plinth_engine::{
 };
 use serde_json::Value;
 
+use crate::recent::version;
+
 /// One instance's memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
@@ -134,10 +136,11 @@ impl Memory {
         self.failures.remove(key);
     }
 
-    /// Forgets what concerns objects that no decision asks about any more.
+    /// Forgets what concerns objects that no decision asks about any more. What was applied is still known: a decision that is held
+    /// up by one object does not ask about those behind it, and the next one would find them as the index still shows them.
     pub(super) fn settle(&mut self, seen: impl Fn(&ObjectKey) -> Look) {
-        let objects = &self.objects;
-        self.recent.retain(|key, _| objects.contains(key));
+        let (objects, applied) = (&self.objects, &self.applied);
+        self.recent.retain(|key, _| objects.contains(key) || applied.contains_key(key));
         if self.leaving.is_empty() {
             return;
         }
@@ -260,11 +263,6 @@ pub(super) fn mark_terminating(object: &mut Object) {
     object.metadata_mut().entry("deletionTimestamp").or_insert_with(|| Value::String("1970-01-01T00:00:00Z".into()));
 }
 
-/// Kubernetes' resource versions are numbers that grow; anything else counts as oldest.
-pub(crate) fn version(object: &Object) -> u64 {
-    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -336,6 +334,19 @@ mod tests {
         assert!(memory.failed(&key(), failure(), over) > first);
         memory.wrote(&key(), &at_version("1"));
         assert_eq!(memory.next_attempt(over), None);
+    }
+
+    #[test]
+    fn an_answer_outlives_a_pass_that_did_not_get_as_far_as_its_object() {
+        let mut memory = Memory::default();
+        memory.wrote(&key(), &at_version("12"));
+        let applied = Applied { node: "n".to_owned(), input: String::new(), result: String::new(), uid: String::new() };
+        memory.applied.insert(key(), applied);
+        memory.settle(|_| present("9"));
+        assert_eq!(memory.newest(&key(), present("9")), Known::Is(Some(at_version("12"))));
+        memory.applied.clear();
+        memory.settle(|_| present("9"));
+        assert_eq!(memory.newest(&key(), present("9")), Known::Is(Some(at_version("9"))), "nobody asks about it");
     }
 
     /// A write that had its effect although its answer was lost is never tried again, and must not be waited for either.

@@ -36,7 +36,7 @@ use crate::{
     world::World,
 };
 
-pub(crate) use self::memory::{UNPERMITTED, version};
+pub(crate) use self::memory::UNPERMITTED;
 
 /// Role of the owners that instances are.
 pub const ROLE: &str = "instance";
@@ -250,8 +250,15 @@ impl Instances {
         self.world.awaited.declare(key, made_again(decision));
         self.remember(key, decision);
         let kinds = self.graphs.kinds();
-        let causes = self.lock().causes.clone();
-        let context = tell::Context { instance: key, instance_kinds: &kinds, causes: &causes };
+        let (known, causes) = {
+            let mut shared = self.lock();
+            // Known before it tells anything: its parent tells nothing of it from now on.
+            shared.ready.entry(key.clone()).or_default();
+            let children = decision.nodes.iter().flat_map(|verdict| &verdict.objects);
+            let known = children.filter(|child| shared.ready.contains_key(child)).cloned().collect();
+            (known, shared.causes.clone())
+        };
+        let context = tell::Context { instance: key, instance_kinds: &kinds, known: &known, causes: &causes };
         let (events, own_causes) = tell::tell(decision, &observation, &context, &mut memory.told);
         memory.kinds.clone_from(&watch.kinds);
         memory.applied = observation.applied;

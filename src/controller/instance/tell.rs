@@ -32,6 +32,8 @@ pub(super) struct Context<'a> {
     pub(super) instance: &'a ObjectKey,
     /// Kinds whose objects are instances: they tell of themselves.
     pub(super) instance_kinds: &'a BTreeSet<GroupKind>,
+    /// Instances that the loop knows, and so tell of themselves.
+    pub(super) known: &'a BTreeSet<ObjectKey>,
     /// Causes that other instances gave for not being ready.
     pub(super) causes: &'a BTreeMap<ObjectKey, Vec<Cause>>,
 }
@@ -85,8 +87,10 @@ impl Teller<'_> {
             push_new(&mut told.deferred, key, event, events);
         }
         let object = self.observed(key);
-        if self.context.instance_kinds.contains(&key.gvk.group_kind()) && object.is_some() {
-            // It tells of itself.
+        let is_there = object.is_some() || self.context.known.contains(key);
+        if self.context.instance_kinds.contains(&key.gvk.group_kind()) && is_there {
+            // It tells of itself, and nothing takes back what its parent says: not even that the answer to its write was lost.
+            told.last.remove(key);
             return;
         }
         let (health, reason, message) = self.judged(verdict, object);

@@ -34,7 +34,8 @@ use super::{
 use crate::{
     conditions, figures,
     graphs::Graphs,
-    instance::{UNPERMITTED, version},
+    instance::UNPERMITTED,
+    recent::{Recent, version},
     world::World,
 };
 
@@ -78,10 +79,8 @@ struct Known {
     no_history: Option<String>,
     /// What was last written into that revision's status, and which one that is.
     verified: Option<(i64, String)>,
-    /// The server's answer to our last write of it, until the index has caught up.
-    recent: Option<Object>,
-    /// The same for its CRD.
-    recent_crd: Option<Object>,
+    /// The server's answers to our last writes of it and of its CRD, until the index has caught up.
+    recent: Recent,
     /// It waits for a right.
     lacks_rights: bool,
     /// What was compiled last, and of what: most passes find the same again.
@@ -138,26 +137,22 @@ impl Definitions {
 
     async fn object(&self, key: &ObjectKey) -> Result<Option<Object>, Trouble> {
         match self.world.index.look(key) {
-            Look::Present(object) => Ok(Some(self.newest(key, &object))),
+            Look::Present(object) => Ok(Some(self.newest(key, key, &object))),
             Look::Absent => Ok(None),
             Look::Unwatched | Look::Unknown => Ok(self.world.reader.get(key).await?),
         }
     }
 
-    /// The index lags behind our own writes by one round trip: a pass in between must not write the same again.
-    fn newest(&self, key: &ObjectKey, seen: &Object) -> Object {
-        let mut shared = self.lock();
-        let Some(known) = shared.get_mut(key) else { return seen.clone() };
-        newer(&mut known.recent, seen)
+    /// The newest that is known of a definition, or of its CRD.
+    fn newest(&self, key: &ObjectKey, of: &ObjectKey, seen: &Object) -> Object {
+        match self.lock().get_mut(key) {
+            Some(known) => known.recent.newest(of, seen),
+            None => seen.clone(),
+        }
     }
 
-    /// The same for its CRD.
-    fn newest_crd(&self, key: &ObjectKey, seen: &Object) -> Object {
-        newer(&mut self.lock().entry(key.clone()).or_default().recent_crd, seen)
-    }
-
-    fn wrote(&self, key: &ObjectKey, object: Object) {
-        self.lock().entry(key.clone()).or_default().recent = Some(object);
+    fn wrote(&self, key: &ObjectKey, what: &ObjectKey, object: Object) {
+        self.lock().entry(key.clone()).or_default().recent.wrote(what, object);
     }
 
     async fn keep(&self, key: &ObjectKey, object: &Object) -> Result<Outcome, Trouble> {
@@ -171,7 +166,7 @@ impl Definitions {
         };
         let held = finalizer::add(&*self.world.applier, key, object, keys::FINALIZER, MANAGER_FINALIZER).await?;
         if version(&held) > version(object) {
-            self.wrote(key, held);
+            self.wrote(key, key, held);
         }
         let compiled = self.compile(key, &definition).await?;
         let Some(graph) = compiled.graph() else {
@@ -276,7 +271,7 @@ impl Definitions {
         self.world.index.declare(&Owner { role: ROLE, key: key.clone() }, set);
         self.lock().entry(key.clone()).or_default().crd = Some(crd.name.clone());
         let live = match self.world.index.look(&crd) {
-            Look::Present(live) => Some(self.newest_crd(key, &live)),
+            Look::Present(live) => Some(self.newest(key, &crd, &live)),
             Look::Absent | Look::Unwatched | Look::Unknown => self.world.reader.get(&crd).await?,
         };
         match crd::step(live.as_ref(), &graph.crd, &graph.name, definition::allows_breaking_changes(object)) {
@@ -323,7 +318,7 @@ impl Definitions {
         });
         self.tell_of(key, crd, &written);
         let serving = crd::serving(&written);
-        self.lock().entry(key.clone()).or_default().recent_crd = Some(written);
+        self.wrote(key, crd, written);
         Ok(serving)
     }
 
@@ -436,7 +431,7 @@ impl Definitions {
             // It went away in between.
             Ok(None) | Err(WriteError::NotFound { .. }) => Ok(()),
             Ok(Some(object)) => {
-                self.wrote(key, object);
+                self.wrote(key, key, object);
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -591,10 +586,4 @@ fn health_of(status: &Value) -> (Health, String, String) {
         _ => Health::InProgress,
     };
     (health, text("reason"), text("message"))
-}
-
-/// What was written where it is newer than what was seen; it is forgotten once the index has caught up.
-fn newer(written: &mut Option<Object>, seen: &Object) -> Object {
-    written.take_if(|written| version(written) <= version(seen));
-    written.as_ref().unwrap_or(seen).clone()
 }

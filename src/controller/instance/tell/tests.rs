@@ -26,7 +26,9 @@ fn run(
     let decision = Decision { nodes, state, ready, ..Decision::default() };
     let instance = key("App", "a");
     let kinds = BTreeSet::from([GroupKind { group: "x.test".into(), kind: "Inner".into() }]);
-    tell(&decision, &Observation::default(), &Context { instance: &instance, instance_kinds: &kinds, causes: &causes }, told)
+    let known = causes.keys().cloned().collect();
+    let context = Context { instance: &instance, instance_kinds: &kinds, known: &known, causes: &causes };
+    tell(&decision, &Observation::default(), &context, told)
 }
 
 fn messages(causes: &[Cause]) -> Vec<&str> {
@@ -103,6 +105,26 @@ fn an_unready_child_instance_explains_its_parent() {
     assert_eq!(messages(&causes), ["Inner.x.test/n/i is not ready", "deep"]);
     let last = events.last().unwrap();
     assert!(matches!(last, EventKind::HealthChanged { health: Health::InProgress, .. }), "{last:?}");
+}
+
+/// The answer to the write of a child got lost, and the loop knows the child by then.
+#[test]
+fn nothing_is_told_of_a_child_that_tells_of_itself() {
+    let inner = || {
+        let mut node = verdict("inner", NodeState::Failed, None);
+        node.objects = vec![key("Inner", "i")];
+        vec![node]
+    };
+    let of_inner = |events: &[EventKind]| {
+        let is_inner = |event: &&EventKind| matches!(event, EventKind::HealthChanged { subject, .. } if subject.key.name == "i");
+        events.iter().filter(is_inner).count()
+    };
+    let mut told = Told::default();
+    let unknown = run(inner(), InstanceState::Error, BTreeMap::new(), &mut told);
+    assert_eq!(of_inner(&unknown.0), 1, "nobody else tells of what is not there");
+    let known = BTreeMap::from([(key("Inner", "i"), Vec::new())]);
+    assert_eq!(of_inner(&run(inner(), InstanceState::Error, known, &mut told).0), 0);
+    assert_eq!(of_inner(&run(inner(), InstanceState::Error, BTreeMap::new(), &mut told).0), 1, "it is gone again");
 }
 
 #[test]
