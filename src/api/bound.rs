@@ -2,12 +2,18 @@
 
 use serde_saphyr::{Error, budget::BudgetBreach};
 
-/// The words for an error that says that a bound was passed; nothing for every other error.
+/// The words for an error that says that a bound was passed, and for those that advise on the reader's own options; nothing for every
+/// other error.
 pub fn words(error: &Error) -> Option<String> {
     let what = match error.without_snippet() {
         Error::Budget { breach, .. } => of(breach),
-        // A breach in what an alias stands for.
+        // What went wrong in what an alias stands for.
         Error::AliasError { error, .. } => return words(error),
+        Error::DuplicateMappingKey { key: Some(key), .. } => return Some(format!("the key {key} is given twice")),
+        Error::DuplicateMappingKey { key: None, .. } => return Some("a key is given twice".to_owned()),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            return Some("an alias (*) stands for what it is in itself".to_owned());
+        }
         _ => return None,
     };
     Some(format!("{what}: a bound of what is read from outside was passed"))
@@ -42,6 +48,12 @@ mod tests {
             },
         };
         words(&serde_saphyr::from_multiple_with_options::<Value>(text, options).unwrap_err())
+    }
+
+    #[test]
+    fn mistakes_are_told_without_the_options_of_the_reader() {
+        assert_eq!(told("a: 1\na: 2").as_deref(), Some("the key a is given twice"));
+        assert_eq!(told("a: &x [*x]").as_deref(), Some("an alias (*) stands for what it is in itself"));
     }
 
     #[test]

@@ -148,7 +148,7 @@ pub(crate) fn images(content: &Content, distribution: &Distribution, log: &Log) 
 
 /// Records that a check failed, and hands the error on. What takes several lines is said whole at the end of the run, once.
 pub(crate) fn failed(log: &Log, id: &str, error: Error) -> Error {
-    let page = format!("docs/why/{id}.md");
+    let page = format!("plinth why {id}");
     let hint = error.hint().map_or_else(|| format!("see {page}"), |hint| format!("{hint} ({page})"));
     let message = error.headline();
     log.record(EventKind::CheckFinished { id: id.into(), verdict: CheckVerdict::Failed, message, hint: Some(hint) });

@@ -380,7 +380,7 @@ pub struct Why {
     /// Which platform.
     #[command(flatten)]
     pub which: PlatformArgs,
-    /// KIND/NAME
+    /// KIND/NAME, or the page that a hint names
     #[arg(add = ArgValueCandidates::new(complete::subjects))]
     pub subject: String,
     /// For people or machines

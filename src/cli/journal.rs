@@ -78,7 +78,7 @@ impl Journal for FileJournal {
         if length as u64 > MAX_BYTES {
             return Err(failed(format!("it is larger than {MAX_BYTES} bytes")));
         }
-        decode(&bytes)
+        decode(&bytes).map_err(|error| failed(error.to_string()))
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn read_with_length(path: &Path) -> Result<(Replay, u64), JournalErro
     if length > MAX_BYTES {
         return Err(failed(format!("it is larger than {MAX_BYTES} bytes")));
     }
-    Ok((decode(&bytes)?, length))
+    Ok((decode(&bytes).map_err(|error| failed(error.to_string()))?, length))
 }
 
 /// Whether a process holds the journal's lock: its run goes on.

@@ -63,9 +63,10 @@ pub(crate) fn several(names: &BTreeSet<String>, place: &str) -> Failure {
     Failure::refused(format!("{place} has {} platforms: {}", names.len(), names.join(", "))).hint(format!("{FLAG} chooses one"))
 }
 
-/// There is none.
-pub(crate) fn none(called: &str) -> Failure {
-    Failure::refused(format!("there is no platform on {called}")).hint("plinth up SOURCE brings one up")
+/// There is none, or none of this name.
+pub(crate) fn none(name: Option<&str>, called: &str) -> Failure {
+    let named = name.map(|name| format!(" {name}")).unwrap_or_default();
+    Failure::refused(format!("there is no platform{named} on {called}")).hint("plinth up SOURCE brings one up")
 }
 
 /// The platform that was asked for, else the only one that the cluster has; `None` where it has none.

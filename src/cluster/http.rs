@@ -257,18 +257,35 @@ async fn read(response: http::Response<Body>) -> Result<Bytes, Fault> {
     body.map(http_body_util::Collected::to_bytes).map_err(|error| Fault::Connection(chain(&*error)))
 }
 
-/// An error with its causes, each said once, and no login of a URL.
+/// An error with its causes, each said once, and no login of a URL. Layers of the client library that only say that there is a cause
+/// are left out.
 pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let words = next.to_string();
-        if !text.contains(&words) {
-            let _ = write!(text, ": {words}");
+    let mut text = String::new();
+    let mut rest = Some(error);
+    while let Some(error) = rest {
+        rest = error.source();
+        let words = plain(error.to_string());
+        let says_nothing = rest.is_some() && LAYERS.iter().any(|layer| words.starts_with(layer));
+        if says_nothing || text.contains(&words) {
+            continue;
         }
-        cause = next.source();
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&words);
     }
     login::hidden(&text)
+}
+
+/// How errors begin that only wrap another one.
+const LAYERS: [&str; 4] = ["ServiceError", "HyperError", "client error (", "tcp connect error"];
+
+/// Without the system's number of the error.
+fn plain(words: String) -> String {
+    match words.rsplit_once(" (os error ") {
+        Some((text, number)) if number.strip_suffix(')').is_some_and(|number| number.parse::<i32>().is_ok()) => text.to_owned(),
+        _ => words,
+    }
 }
 
 #[cfg(test)]
@@ -287,6 +304,27 @@ mod tests {
     fn every_request_says_who_asks() {
         let request = Call::get("/version").request().unwrap();
         assert_eq!(request.headers()[header::USER_AGENT], concat!("plinth/", env!("CARGO_PKG_VERSION")));
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Layer(&'static str, #[source] Option<Box<Layer>>);
+
+    #[test]
+    fn a_chain_of_errors_says_what_happened_and_nothing_of_the_library() {
+        let of =
+            |words: &[&'static str]| words.iter().rev().fold(None, |inner, word| Some(Box::new(Layer(word, inner)))).unwrap();
+        let refused = of(&[
+            "ServiceError: client error (Connect)",
+            "client error (Connect)",
+            "tcp connect error",
+            "Connection refused (os error 111)",
+        ]);
+        assert_eq!(chain(&*refused), "Connection refused");
+        let tls =
+            of(&["client error (Connect)", "invalid peer certificate: UnknownIssuer", "invalid peer certificate: UnknownIssuer"]);
+        assert_eq!(chain(&*tls), "invalid peer certificate: UnknownIssuer");
+        assert_eq!(chain(&*of(&["client error (Connect)"])), "client error (Connect)");
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub enum JournalError {
         message: String,
     },
     /// A line is not an event.
-    #[error("journal line {line} is not an event: {message}")]
+    #[error("line {line} is not an event: {message}")]
     Malformed {
         /// Line, from 1.
         line: usize,
@@ -94,7 +94,7 @@ pub enum JournalError {
         message: String,
     },
     /// A line is written by another version.
-    #[error("journal line {line} has event version {version}; this is a reader of version 1")]
+    #[error("line {line} has event version {version}; this is a reader of version 1")]
     Version {
         /// Line, from 1.
         line: usize,
@@ -102,7 +102,7 @@ pub enum JournalError {
         version: u64,
     },
     /// A line is too long.
-    #[error("journal line {line} is longer than {limit} bytes")]
+    #[error("line {line} is longer than {limit} bytes")]
     TooLong {
         /// Line, from 1; 0 for an event that is to be written.
         line: usize,

@@ -116,6 +116,17 @@ pub(super) fn instance(content: &Content, component: &LockedRef, root: &Rgd) -> 
     Ok((instance, document.locations.clone()))
 }
 
+/// A value of another type would count as not there; `n`, `no` and `12` are such without quotes.
+fn not_text(metadata: &Value, field: &str) -> Result<(), Diagnostic> {
+    match metadata.get(field) {
+        None | Some(Value::String(_) | Value::Null) => Ok(()),
+        Some(other) => {
+            let finding = Diagnostic::error(format!("metadata.{field}"), format!("must be text, and is {other}"));
+            Err(Diagnostic { hint: Some("put it in quotes".to_owned()), ..finding })
+        }
+    }
+}
+
 fn checked_instance(document: &Document, gvk: &GroupVersionKind) -> Result<Object, Diagnostic> {
     let Some(object) = Object::from_value(document.value.clone()) else {
         return Err(Diagnostic::error("", "must be a mapping"));
@@ -124,6 +135,9 @@ fn checked_instance(document: &Document, gvk: &GroupVersionKind) -> Result<Objec
         let found = object.gvk().map_or_else(|| "nothing".to_owned(), |found| found.to_string());
         let message = format!("must be a {gvk}, the kind of the top-level definition, and is {found}");
         return Err(Diagnostic::error("kind", message));
+    }
+    for field in ["name", "namespace"] {
+        not_text(&document.value["metadata"], field)?;
     }
     if object.name().is_empty() {
         return Err(Diagnostic::error("metadata.name", "a name is required"));

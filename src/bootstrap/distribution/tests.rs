@@ -99,6 +99,9 @@ fn an_instance_has_to_fit_its_definition() {
     };
     check(&INSTANCE.replace("Platform", "Other"), &["instance of component", "2:", "must be a Platform.acme.example/v1alpha1"]);
     check(&INSTANCE.replace("  name: default", "  labels: {}"), &["a name is required"]);
+    let unquoted = INSTANCE.replace("  name: default", "  name: default\n  namespace: n");
+    check(&unquoted, &["metadata.namespace", "must be text, and is false", "put it in quotes"]);
+    check(&INSTANCE.replace("  name: default", "  name: 12"), &["metadata.name", "must be text, and is 12"]);
     check(&format!("{INSTANCE}---\n{INSTANCE}"), &["must be one document, and holds 2"]);
     check("- a\n", &["must be a mapping"]);
     let mut content = sample();

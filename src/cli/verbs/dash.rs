@@ -34,7 +34,7 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
     if let Some(teller) = screen::teller(&config, args.output, out) {
         let follow = async {
             let found = platform::await_it(asked, &host, Duration::MAX, &Talk::new(out)).await?;
-            let name = found.ok_or_else(|| platform::none(&host.1))?;
+            let name = found.ok_or_else(|| platform::none(None, &host.1))?;
             let mut follower = Follower::new(host.0.clone(), &name);
             teller.take(&follower.begin(&name, &server));
             loop {
@@ -68,7 +68,7 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
 async fn named_at_once(asked: Option<&str>, host: &Host) -> Result<Option<String>, Failure> {
     match timeout(PATIENCE, platform::find(asked, host.0.as_ref())).await {
         Ok(Ok(Some(name))) => Ok(Some(name)),
-        Ok(Ok(None)) => Err(platform::none(&host.1)),
+        Ok(Ok(None)) => Err(platform::none(None, &host.1)),
         Ok(Err(unclear)) if !unclear.may_pass() => Err(unclear.failure(&host.1)),
         Ok(Err(_)) | Err(_) => Ok(None),
     }
@@ -111,7 +111,7 @@ impl Following {
             }
             let failure = match platform::find(None, self.host.0.as_ref()).await {
                 Ok(Some(name)) => return name,
-                Ok(None) => platform::none(&self.host.1),
+                Ok(None) => platform::none(None, &self.host.1),
                 Err(unclear) if unclear.may_pass() => {
                     tokio::time::sleep(AGAIN).await;
                     continue;

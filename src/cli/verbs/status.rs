@@ -1,5 +1,6 @@
 //! `plinth status` and `plinth why`: health as a tree or JSON, as an exit code, and explained.
 
+mod page;
 mod removal;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -13,6 +14,8 @@ use plinth_engine::{
 use plinth_manager::SystemClock;
 use plinth_run::{Filter, Outcome, filter::Facts, health::word};
 use serde_json::json;
+
+use page::Page;
 
 use crate::{
     args::{Global, Output, Status, Why},
@@ -75,12 +78,19 @@ async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) 
     }
 }
 
-/// Runs `plinth why KIND/NAME`.
+/// Runs `plinth why KIND/NAME`, or `plinth why PAGE`.
 pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome, Failure> {
+    if let Some(page) = Page::find(&args.subject) {
+        match args.output {
+            Output::Json => out.data(&page.document().to_string()),
+            Output::Human => page.lines().iter().for_each(|line| out.data(line)),
+        }
+        return Ok(Outcome::Done);
+    }
     let (host, _) = connect(global).await?;
     let (name, tree) = load(args.which.platform.as_deref(), &host).await.map_err(|unclear| unclear.failure(&host.1))?;
-    if name.is_none() {
-        return Err(platform::none(&host.1));
+    if name.is_none() || tree.health() == Health::NotFound {
+        return Err(platform::none(name.as_deref(), &host.1));
     }
     let key = find(&tree, &args.subject)?;
     let explanation = tree.why(&key);
@@ -108,7 +118,7 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
 fn next_step(explanation: &Explanation<ObjectKey>, tree: &Tree) -> Option<String> {
     let known = || {
         let advice = explanation.chain.iter().rev().find_map(|cause| advice(&cause.subject.gvk, &cause.verdict))?;
-        Some(format!("{} (docs/why/{}.md)", advice.next, advice.id))
+        Some(format!("{} (plinth why {})", advice.next, advice.id))
     };
     let root = explanation.root()?;
     made_again(root).or_else(|| brought(&root.subject, tree)).or_else(known)
@@ -156,8 +166,9 @@ pub(crate) fn unreadable(error: &ReadError, called: &str) -> Failure {
 
 /// `KIND/NAME`, with the group where several kinds share a name, and the namespace where several objects do.
 fn find(tree: &Tree, subject: &str) -> Result<ObjectKey, Failure> {
-    let (kind, name) =
-        subject.split_once('/').ok_or_else(|| Failure::new(Outcome::Usage, format!("{subject}: write KIND/NAME")))?;
+    let (kind, name) = subject
+        .split_once('/')
+        .ok_or_else(|| Failure::new(Outcome::Usage, format!("{subject}: write KIND/NAME, or a page's name")))?;
     let is_kind =
         |key: &ObjectKey| key.gvk.kind.eq_ignore_ascii_case(kind) || key.gvk.group_kind().to_string().eq_ignore_ascii_case(kind);
     let is_name =

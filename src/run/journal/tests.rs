@@ -47,12 +47,12 @@ fn a_journal_cut_anywhere_gives_every_whole_line() {
 fn broken_lines_are_named() {
     let good = text(1);
     let cases = [
-        (format!("{good}{{\n"), "journal line 2 is not an event"),
-        (format!("{good}\n\n{{\"v\":2,\"kind\":\"New\"}}\n"), "journal line 4 has event version 2"),
-        ("{\"v\":1}\n".to_owned(), "journal line 1 is not an event: missing field `run`"),
-        ("[]\n".to_owned(), "journal line 1 is not an event"),
-        (good.replace("RunStarted", "Unheard"), "journal line 1 is not an event: unknown variant `Unheard`"),
-        (format!("{}\n", "x".repeat(MAX_LINE)), "journal line 1 is longer than"),
+        (format!("{good}{{\n"), "line 2 is not an event"),
+        (format!("{good}\n\n{{\"v\":2,\"kind\":\"New\"}}\n"), "line 4 has event version 2"),
+        ("{\"v\":1}\n".to_owned(), "line 1 is not an event: missing field `run`"),
+        ("[]\n".to_owned(), "line 1 is not an event"),
+        (good.replace("RunStarted", "Unheard"), "line 1 is not an event: unknown variant `Unheard`"),
+        (format!("{}\n", "x".repeat(MAX_LINE)), "line 1 is longer than"),
     ];
     for (text, expect) in cases {
         let error = decode(text.as_bytes()).unwrap_err().to_string();
