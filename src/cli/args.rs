@@ -255,7 +255,7 @@ pub struct ControllerArgs {
     /// Who keeps the platform: a controller in the cluster, or nobody (default: a controller where there is an image of it)
     #[arg(long, value_enum, value_name = "WHO")]
     pub controller: Option<ControllerMode>,
-    /// Image of the controller by digest (default: the component plinth.dev/plinth of the channel)
+    /// Image of the controller by digest (default: the component plinth.dev/plinth of the channel or the mirror; with a mirror that has none, this executable is sent there)
     #[arg(long, value_name = "REF@DIGEST")]
     pub controller_image: Option<String>,
 }

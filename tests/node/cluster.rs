@@ -57,6 +57,11 @@ impl Node {
         self.folder.join("journal").display().to_string()
     }
 
+    /// Whatever runs next is pulled anew.
+    pub(crate) fn forget_images(&self) {
+        containers::forget_images(&self.folder);
+    }
+
     /// Tells what the cluster says, unless [`Told::not_needed`].
     pub(crate) fn tells_when_it_fails(&self) -> Told {
         Told { kubeconfig: self.server.kubeconfig(Identity::Cluster), folder: self.folder.clone(), is_needed: true }

@@ -45,6 +45,20 @@ state = "{shown}/containerd/state"
     Ok(process)
 }
 
+/// Removes every image but the one that holds pods open, so that the next pod has to pull its own.
+pub(crate) fn forget_images(folder: &Path) {
+    let ctr = |arguments: &[&str]| {
+        let output = Command::new("ctr").args(["-a", &socket(folder), "-n", "k8s.io", "images"]).args(arguments).output();
+        let output = output.expect("containerd's package has it");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let listed = ctr(&["ls", "-q"]);
+    let named: Vec<&str> = listed.lines().filter(|name| name.contains('/') && !name.ends_with(PAUSE)).collect();
+    assert!(!named.is_empty(), "there are no images: {listed}");
+    ctr(&[&["rm", "--sync"], &named[..]].concat());
+}
+
 /// Ordinary name of the image that holds a pod's namespaces open.
 pub(crate) const PAUSE: &str = "images/plinth.test/pause:v1";
 

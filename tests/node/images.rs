@@ -26,7 +26,9 @@ components:
 
 /// Folders that archives are made of.
 pub(crate) struct Images {
-    /// The sample, whose operator is the stand-in, with plinth's own component.
+    /// The sample, whose operator is the stand-in.
+    pub(crate) sample: Distribution,
+    /// The same with plinth's own component.
     pub(crate) whole: Distribution,
     /// What the node itself needs.
     pub(crate) pause: Distribution,
@@ -34,6 +36,7 @@ pub(crate) struct Images {
 
 impl Images {
     pub(crate) fn make() -> Self {
+        let sample = sample();
         let whole = sample_with_plinth();
         let pause = Distribution::sample();
         fs::write(pause.file("channel.yaml"), PAUSE).unwrap();
@@ -41,7 +44,7 @@ impl Images {
             fs::remove_file(pause.file(file)).unwrap();
         }
         add_program(&pause, "pause", "pause");
-        Self { whole, pause }
+        Self { sample, whole, pause }
     }
 }
 

@@ -9,6 +9,7 @@ use kube::{
 };
 use plinth_bootstrap::rights;
 use plinth_run::{EventKind, Outcome};
+use plinth_support::AuditLog;
 
 use crate::{
     account,
@@ -32,6 +33,8 @@ pub(crate) struct Life<'a> {
     client: Client,
     /// Where its images are.
     place: String,
+    /// What is asked of the server in this life.
+    audit: AuditLog,
 }
 
 impl<'a> Life<'a> {
@@ -41,10 +44,24 @@ impl<'a> Life<'a> {
         let began = Instant::now();
         send(node, &images.whole, "channel", &["channel", "pack"]).await;
         eprintln!("SHOW 05 node a channel with its images packed and pushed within {} ms", began.elapsed().as_millis());
-        let life = Self { node, client: node.client().await, place: format!("{host}/channel/") };
+        let life = Self::new(node, format!("{host}/channel/")).await;
         let source = format!("{}//{PLATFORM}:v0.0.4", life.place.trim_end_matches('/'));
         life.up(&source, &["--plain-http", &host], "the registry").await;
         life
+    }
+
+    /// From an archive that went to a mirror, plinth along with it.
+    pub(crate) async fn over_the_gap(node: &'a Node, images: &Images) -> Self {
+        let host = node.registry.host();
+        let archive = send(node, &images.sample, "site", &["bundle", "create"]).await;
+        let life = Self::new(node, format!("{host}/site/")).await;
+        let mirror = format!("http://{host}/site");
+        life.up(&archive, &["--mirror", &mirror], "an archive in the mirror").await;
+        life
+    }
+
+    async fn new(node: &'a Node, place: String) -> Self {
+        Self { node, client: node.client().await, place, audit: node.server.audit().from_now().unwrap() }
     }
 
     async fn up(&self, source: &str, more: &[&str], name: &str) {
@@ -119,7 +136,7 @@ impl<'a> Life<'a> {
 
     /// The pods' role was enough, and is no more than that.
     pub(crate) async fn account_is_confined(&self) {
-        account::assert_refused_nothing(&self.node.server.audit());
+        account::assert_refused_nothing(&self.audit);
         let refused = account::assert_confined(self.node, &self.client).await;
         eprintln!(
             "SHOW 05 node the pods run by the computed role alone: 0 of theirs refused, {refused} requests outside it refused"
@@ -156,10 +173,11 @@ impl<'a> Life<'a> {
     }
 }
 
-/// Makes an archive and pushes it below a path of the registry.
-pub(crate) async fn send(node: &Node, distribution: &Distribution, path: &str, verb: &[&str]) {
+/// Makes an archive and pushes it below a path of the registry; gives the archive.
+pub(crate) async fn send(node: &Node, distribution: &Distribution, path: &str, verb: &[&str]) -> String {
     let archive = distribution.file("archive.tar").display().to_string();
     plinth(&[verb, &[&distribution.source(), "-f", &archive]].concat()).await.with_code(0);
     let host = node.registry.host();
     plinth(&["bundle", "push", &archive, &format!("http://{host}/{path}")]).await.with_code(0);
+    archive
 }

@@ -54,6 +54,16 @@ async fn inside_of_the_machine() {
     life.child_is_deleted().await;
     life.account_is_confined().await;
     life.down().await;
+    node.forget_images();
+    let life = Life::over_the_gap(&node, &images).await;
+    life.child_is_deleted().await;
+    life.account_is_confined().await;
+    life.down().await;
     told.not_needed();
     assert_eq!(machine::refused(), 0, "something but the registry was asked");
+    // The same counter sees one stray request of the same program.
+    plinth::plinth(&["channel", "lock", "192.0.2.10/x//acme.example/platform:v1.0.0"]).await.with_code(3);
+    let stray = machine::refused();
+    assert!(stray > 0, "a stray request was not seen");
+    eprintln!("SHOW 05 node 0 packets refused of all that ran on it; {stray} with a stray request");
 }

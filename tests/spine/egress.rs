@@ -51,7 +51,7 @@ async fn inside_of_the_namespace() {
     let world = World::start(&parcel.distribution).await;
     let source = format!("ghcr.io/openmcp-project//{PLATFORM}:v0.0.4");
     for source in [archive.as_str(), &source] {
-        let run = world.up(source, &["--mirror", &place(&mirror)]).await.with_code(0);
+        let run = world.up(source, &["--mirror", &place(&mirror), "--controller", "none"]).await.with_code(0);
         assert_eq!(run.outcome(), Outcome::Done);
     }
     assert_mirrored(&world, &mirror).await;

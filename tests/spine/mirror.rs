@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::{
     distribution::{Distribution, PLATFORM},
     plinth::{Run, plinth},
-    watch::resource,
+    watch::{resource, seen},
     world::World,
 };
 
@@ -150,7 +150,8 @@ async fn show_04_mirror() {
 
     // The source names a registry that does not exist: only its component counts.
     let source = format!("registry.invalid/x//{PLATFORM}:v0.0.4");
-    let more = ["--mirror", &place, "--ca", &ca];
+    // No kubelet runs here: on a node the controller comes from the mirror too (tests/node).
+    let more = ["--mirror", &place, "--ca", &ca, "--controller", "none"];
     let plan = ["plan", &source, "--kubeconfig", &kubeconfig, "-o", "json"];
     let environment: &[(&str, &Path)] = &[("DOCKER_CONFIG", &docker)];
     let plan = Run::start_with(&[&plan[..], &more].concat(), environment).finish().await.with_code(0);
@@ -166,6 +167,36 @@ async fn show_04_mirror() {
     assert!(!up.stdout.contains("secret"));
     assert_mirrored(&world, &mirror).await;
     eprintln!("SHOW 04 mirror exit 0, 4 images of the mirror by digest");
+}
+
+/// A mirror that no bundle brought plinth to gets the running executable, and the controller's image is that one; a plan sends nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_without_plinth_gets_it() {
+    let parcel = Parcel::pack().await;
+    let mirror = Registry::start().unwrap();
+    let mut partial = Contents::open(Path::new(&parcel.archive), &Options::default().limits).unwrap();
+    partial.artifacts.retain(|entry| !entry.repository.contains("plinth.dev/"));
+    let target = RepositoryRef::parse(&format!("{}/{SITE}", mirror.host())).unwrap();
+    send(&partial, &target, &options(&mirror)).await;
+    let world = World::start(&parcel.distribution).await;
+    let manifest = format!("{}/v2/{SITE}/plinth.dev/plinth/manifests/v{}", mirror.url(), env!("CARGO_PKG_VERSION"));
+    let accept = "application/vnd.oci.image.manifest.v1+json";
+    let ask = || mirror.client().get(&manifest).header("accept", accept);
+    let is_there = async || ask().send().await.unwrap().status().is_success();
+
+    plinth(&["plan", &parcel.archive, "--kubeconfig", &world.kubeconfig(), "--mirror", &place(&mirror)]).await.with_code(0);
+    assert!(!is_there().await, "a plan has sent it");
+    // Nobody runs it here: the run waits for a pod until it is ended.
+    let up = world.start_up(&parcel.archive, &["--mirror", &place(&mirror)]);
+    let client = world.client().await;
+    let kind = resource("apps", "v1", "Deployment", "deployments");
+    seen(client.clone(), &kind, Some("plinth-system"), "plinth", |_| true).await.unwrap();
+    assert!(is_there().await);
+    up.kill();
+    let deployment = Api::<DynamicObject>::namespaced_with(client, "plinth-system", &kind).get("plinth").await.unwrap();
+    let image = deployment.data["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+    let start = format!("{}/{SITE}/plinth.dev/plinth:v{}@sha256:", mirror.host(), env!("CARGO_PKG_VERSION"));
+    assert!(image.starts_with(&start), "{image}");
 }
 
 /// Images are found beside their component too, and a mirror without the channel is refused.

@@ -10,6 +10,7 @@ use plinth_releasechannel::{
 use plinth_run::Outcome;
 use serde_json::json;
 
+use super::own_image;
 use crate::{
     args::{Bundle, BundleCreate, BundleList, BundlePush, BundleVerify, Output},
     exit::Failure,
@@ -44,8 +45,7 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
         let hint = format!("what is fetched is kept in {}: run the same command again to go on", staging.display());
         if failure.hint.is_some() { failure } else { failure.hint(hint) }
     })?;
-    let version = concat!("v", env!("CARGO_PKG_VERSION"));
-    bundle::add_program(&mut bundle, &program, version, &staging).map_err(|error| refusal(&error))?;
+    bundle::add_program(&mut bundle, &program, own_image::VERSION, &staging).map_err(|error| refusal(&error))?;
     let written = {
         let (contents, file) = (bundle.contents.clone(), args.file.clone());
         tokio::task::spawn_blocking(move || contents.write(&file, format)).await

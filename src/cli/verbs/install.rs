@@ -12,7 +12,11 @@ use plinth_releasechannel::{
 };
 use serde_json::Value;
 
-use super::{kept, up::Loaded};
+use super::{
+    kept,
+    own_image::{self, Purpose},
+    up::Loaded,
+};
 use crate::{
     args::{ControllerArgs, ControllerMode, SelectionArgs, SourceArgs},
     exit::Failure,
@@ -20,18 +24,18 @@ use crate::{
 };
 
 /// Decides, and says where the platform stays without a controller although nobody asked for that.
-pub(super) fn choose(
+pub(super) async fn choose(
     args: &ControllerArgs,
-    source: &SourceArgs,
-    selection: &SelectionArgs,
+    (source, selection): (&SourceArgs, &SelectionArgs),
     loaded: &mut Loaded,
+    purpose: Purpose,
     out: Out,
 ) -> Result<(), Failure> {
     if args.controller == Some(ControllerMode::None) {
         return Ok(());
     }
     let is_asked = args.controller.is_some() || args.controller_image.is_some();
-    match controller(args, source, selection, loaded) {
+    match controller(args, (source, selection), loaded, purpose, out).await {
         Ok(controller) => {
             loaded.settings.hands_over = true;
             loaded.settings.definitions.push(crds::PLATFORM.object());
@@ -46,20 +50,24 @@ pub(super) fn choose(
     }
 }
 
-fn controller(
+async fn controller(
     args: &ControllerArgs,
-    source: &SourceArgs,
-    selection: &SelectionArgs,
+    (source, selection): (&SourceArgs, &SelectionArgs),
     loaded: &Loaded,
+    purpose: Purpose,
+    out: Out,
 ) -> Result<Controller, Failure> {
     let is_archive = loaded.settings.repository.as_ref().is_some_and(|repository| repository.get("filePath").is_some());
     if is_archive {
         return Err(Failure::refused("an archive cannot be handed over to a cluster")
             .hint("give --mirror REGISTRY, or --controller none to stay with it"));
     }
-    let image = match &args.controller_image {
-        Some(image) => given(image)?,
-        None => of_the_channel(loaded)?,
+    let image = match (&args.controller_image, &source.access.mirror) {
+        (Some(image), _) => given(image)?,
+        (None, Some(mirror)) if find(&loaded.content.lock).is_none() => {
+            own_image::of_the_mirror(mirror, source, purpose, out).await?
+        }
+        (None, _) => of_the_channel(loaded)?,
     };
     Ok(Controller { image, arguments: arguments(source), platform: kept::spec(source, selection, loaded)? })
 }

@@ -12,6 +12,7 @@ mod grant;
 mod install;
 mod kept;
 mod name;
+mod own_image;
 mod pages;
 mod plan;
 mod rehearse;

@@ -7,7 +7,7 @@ use plinth_bootstrap::runner;
 use plinth_run::{Action, Change, Outcome, Plan as Planned, Sink, memory::VecJournal};
 use tokio_util::sync::CancellationToken;
 
-use super::{install, up};
+use super::{install, own_image::Purpose, up};
 use crate::{
     args::{Global, Output, Plan},
     exit::Failure,
@@ -26,7 +26,8 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, out)).await?;
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
-    install::choose(&args.controller, &args.source, &args.selection, &mut loaded, out)?;
+    let chosen = install::choose(&args.controller, (&args.source, &args.selection), &mut loaded, Purpose::Plan, out);
+    before_the_run(&signals, chosen).await?;
     let talk: Arc<dyn Sink> = Arc::new(Talk::new(out));
     let delivery = loaded.delivery(&args.source);
     // Resolving took its own time.

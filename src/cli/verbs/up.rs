@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::install;
+use super::{install, own_image::Purpose};
 use crate::{
     args::{Global, RunOutput, SelectionArgs, SourceArgs, Up},
     config::Config,
@@ -144,7 +144,8 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
     loaded.saved = saved;
-    install::choose(&args.controller, &source, &args.selection, &mut loaded, out)?;
+    let chosen = install::choose(&args.controller, (&source, &args.selection), &mut loaded, Purpose::Up, out);
+    before_the_run(&signals, chosen).await?;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     let platform = &loaded.settings.platform;
     let delivery = wire::Delivery { turn: turn(args, platform), ..loaded.delivery(&source) };

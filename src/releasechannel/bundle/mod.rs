@@ -51,18 +51,20 @@ pub struct Bundle {
     pub remarks: Vec<String>,
 }
 
+impl Bundle {
+    fn empty() -> Self {
+        let contents = Contents { place: "bundle".to_owned(), ..Contents::default() };
+        Self { contents, resources: 0, bytes: 0, remarks: Vec::new() }
+    }
+}
+
 /// Collects everything that a channel names. Blobs are put into the folder `staging` under their digests; what is there already, whole,
 /// is not fetched again, so that a broken run goes on. The same lock gives the same bytes. Of an index that is not kept whole, the members
 /// that are left out are in the archive neither as manifests nor with their layers; the index itself stays as it was signed.
 pub async fn create(channel: &Channel, staging: &Path, kept: &Kept) -> Result<Bundle, ResolveError> {
     let staging = Staging::new(staging, channel, kept)?;
     crate::verify::configurations(&channel.closure).await?;
-    let mut bundle = Bundle {
-        contents: Contents { place: "bundle".to_owned(), ..Contents::default() },
-        resources: 0,
-        bytes: 0,
-        remarks: Vec::new(),
-    };
+    let mut bundle = Bundle::empty();
     let wanted = channel.closure.nodes.values().flat_map(|node| carried(node).map(move |element| (node, element)));
     let fetches: Vec<_> = wanted.map(|(node, element)| staging.fetch(node, element)).collect();
     // In their order, so that the same lock gives the same bytes and the same first error.
@@ -120,6 +122,17 @@ pub fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, stagin
     bundle.contents.artifacts.sort();
     bundle.contents.artifacts.dedup();
     Ok(())
+}
+
+/// plinth alone, as a bundle has it, with the ordinary name of its image: for a mirror that no bundle brought it to.
+pub fn of_program(executable: &Path, version: &str, staging: &Path) -> Result<(Bundle, String), ResolveError> {
+    let mut bundle = Bundle::empty();
+    add_program(&mut bundle, executable, version, staging)?;
+    let image = bundle.contents.artifacts.iter().find(|entry| entry.repository == program::COMPONENT && entry.tag.is_some());
+    let name = image.map(|image| format!("{}:{version}@{}", image.repository, image.digest));
+    let name =
+        name.ok_or_else(|| RepositoryError::malformed(program::COMPONENT, format!("`{version}` is no tag for its image")))?;
+    Ok((bundle, name))
 }
 
 /// `fetched` is what the node's [`carried`] elements have become, in order.
