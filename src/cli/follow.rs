@@ -2,6 +2,8 @@
 //!
 //! Reads first, then watches: after the first sync nothing is listed again, whatever happens.
 
+mod seen;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -10,20 +12,23 @@ use std::{
 
 use jiff::Timestamp;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
-use plinth_bootstrap::wanted;
 use plinth_cluster::{
-    Cluster, Watches,
+    Watches,
     watch::{Owner, Settings, WatchKey, WatchSet, WatchState},
 };
 use plinth_engine::{
     health::Health,
     naming::{self, keys},
-    ports::Query,
+    ports::{Query, ReadError},
 };
-use plinth_run::{Cause, Event, EventKind, RunId, Subject, Verb, event::VERSION};
+use plinth_run::{Cause, Event, EventKind, RunId, Subject, Verb, event::VERSION, health::NOT_WANTED};
+use seen::Seen;
 use tokio::sync::Notify;
 
-use crate::tree::{self, Leaf, Tree, kinds};
+use crate::{
+    tree::{self, Leaf, Memory, Tree, kinds},
+    wire::Host,
+};
 
 /// Changes that come together are judged together.
 const GATHER: Duration = Duration::from_millis(100);
@@ -34,10 +39,16 @@ const ROLE: &str = "dash";
 /// Follows one platform on one cluster.
 pub(crate) struct Follower {
     hub: Arc<Watches>,
+    host: Host,
+    platform: String,
     owner: Owner,
     selector: String,
     changed: Arc<Notify>,
-    told: BTreeMap<ObjectKey, EventKind>,
+    memory: Memory,
+    /// What was told of each object, and whether it was there.
+    told: BTreeMap<ObjectKey, (EventKind, bool)>,
+    /// Whether what is wanted and not there is told, too.
+    tells_lacking: bool,
     failing: BTreeSet<String>,
     run: RunId,
     seq: u64,
@@ -45,23 +56,37 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// Watches nothing yet. Must be called inside the runtime.
-    pub(crate) fn new(cluster: Arc<Cluster>, platform: &str) -> Self {
+    pub(crate) fn new(host: Host, platform: &str) -> Self {
         let hub = Watches::new(Settings::default());
         let changed = Arc::new(Notify::new());
         let wake = Arc::clone(&changed);
         hub.route(ROLE, Arc::new(move |_, _| wake.notify_one()));
-        hub.engage(cluster);
+        hub.engage(Arc::clone(&host.0));
         let key = ObjectKey { cluster: ClusterKey::host(), gvk: definition_kind(), namespace: None, name: platform.to_owned() };
         Self {
             hub,
+            host,
+            platform: platform.to_owned(),
             owner: Owner { role: ROLE, key },
             selector: naming::platform_selector(platform),
             changed,
+            memory: Memory::default(),
             told: BTreeMap::new(),
+            tells_lacking: true,
             failing: BTreeSet::new(),
             run: run(),
             seq: 0,
         }
+    }
+
+    /// Tells only of what is there: what a run waits for, it knows itself.
+    pub(crate) fn of_what_is_there(self) -> Self {
+        Self { tells_lacking: false, ..self }
+    }
+
+    /// The platform that is followed.
+    pub(crate) fn platform(&self) -> &str {
+        &self.platform
     }
 
     /// The first event, which says what is followed.
@@ -78,39 +103,68 @@ impl Follower {
     /// What changed since the last time; waits until something did.
     pub(crate) async fn next(&mut self) -> Vec<Event> {
         loop {
-            let definitions = self.declare();
+            let said = self.until_settled().await;
+            let events = match self.judge().await {
+                Ok(tree) => self.compare(&tree, said),
+                Err(error) => self.compare_nothing(&error, said),
+            };
+            if !events.is_empty() {
+                return events;
+            }
+            self.moved().await;
+        }
+    }
+
+    /// The whole as the watches see it. An error where one of them cannot follow: what it knows may be of earlier.
+    pub(crate) async fn tree(&mut self) -> Result<Tree, ReadError> {
+        self.until_settled().await;
+        match Seen(Arc::clone(&self.hub)).doubt() {
+            Some(error) => Err(error),
+            None => self.judge().await,
+        }
+    }
+
+    /// Waits until something changes, and what changes with it.
+    pub(crate) async fn moved(&self) {
+        self.changed.notified().await;
+        tokio::time::sleep(GATHER).await;
+    }
+
+    async fn judge(&mut self) -> Result<Tree, ReadError> {
+        let seen = Seen(Arc::clone(&self.hub));
+        Tree::load_again(&self.platform, &seen, &self.host, &mut self.memory).await
+    }
+
+    /// Waits until every watch has read everything or failed. Answers with what failed and was not said yet.
+    async fn until_settled(&mut self) -> Vec<EventKind> {
+        loop {
+            self.declare();
             let waiting = self.unsettled();
             if waiting.is_empty() {
-                let events = self.compare(definitions);
-                if !events.is_empty() {
-                    return events;
-                }
-                self.changed.notified().await;
-            } else {
-                tokio::select! {
-                    biased;
-                    () = self.changed.notified() => {}
-                    () = self.hub.until_synced(&waiting) => {}
-                    // A watch that fails tells nobody; it is tried again, and said, but not waited for.
-                    () = tokio::time::sleep(PATIENCE) => {}
-                }
+                return self.failures();
+            }
+            tokio::select! {
+                biased;
+                () = self.changed.notified() => {}
+                () = self.hub.until_synced(&waiting) => {}
+                // A watch that fails tells nobody; it is tried again, and said, but not waited for.
+                () = tokio::time::sleep(PATIENCE) => {}
             }
             tokio::time::sleep(GATHER).await;
         }
     }
 
     /// Watches definitions, and the kinds that they define and make.
-    fn declare(&self) -> Vec<Object> {
+    fn declare(&self) {
         let query =
             |gvk, selector: &str| Query { cluster: ClusterKey::host(), gvk, namespace: None, selector: selector.to_owned() };
         let of_definitions = query(definition_kind(), &self.selector);
         let definitions = self.objects(&of_definitions);
         let owned = format!("{}=true", keys::OWNED);
-        let own = [wanted::crd_kind(), wanted::namespace_kind()].map(|gvk| query(gvk, &self.selector));
+        let own = tree::of_runs().map(|gvk| query(gvk, &self.selector));
         let made = kinds(&definitions).into_iter().chain(tree::of_definitions()).map(|gvk| query(gvk, &owned));
         let lists = made.chain(own).chain([of_definitions]).collect();
         self.hub.declare(&self.owner, WatchSet { objects: [].into(), lists });
-        definitions
     }
 
     fn objects(&self, query: &Query) -> Vec<Object> {
@@ -136,38 +190,31 @@ impl Follower {
         said
     }
 
-    fn compare(&mut self, definitions: Vec<Object>) -> Vec<Event> {
-        let owned = format!("{}=true", keys::OWNED);
-        let watched: Vec<WatchKey> = self.hub.states().into_iter().map(|(key, _)| key).collect();
-        let mut objects = definitions;
-        for WatchKey { cluster, gvk } in watched.into_iter().filter(|watch| watch.gvk != definition_kind()) {
-            for selector in [&owned, &self.selector] {
-                let query = Query { cluster: cluster.clone(), gvk: gvk.clone(), namespace: None, selector: selector.clone() };
-                objects.extend(self.objects(&query));
+    /// What is different from what was told, as events.
+    fn compare(&mut self, tree: &Tree, said: Vec<EventKind>) -> Vec<Event> {
+        let mut kinds = said;
+        let tells_lacking = self.tells_lacking;
+        for (key, leaf) in tree.leaves.iter().filter(|(_, leaf)| leaf.is_there || tells_lacking) {
+            let now = (verdict(tree, key, leaf), leaf.is_there);
+            if self.told.get(key) != Some(&now) {
+                kinds.push(now.0.clone());
+                self.told.insert(key.clone(), now);
             }
         }
-        let tree = Tree::of_objects(objects);
-        let mut kinds = self.failures();
-        for (key, leaf) in &tree.leaves {
-            let kind = verdict(&tree, key, leaf);
-            if self.told.get(key) != Some(&kind) {
-                self.told.insert(key.clone(), kind.clone());
-                kinds.push(kind);
-            }
-        }
-        let gone: Vec<ObjectKey> = self.told.keys().filter(|key| !tree.leaves.contains_key(*key)).cloned().collect();
-        for key in gone {
-            self.told.remove(&key);
-            kinds.push(EventKind::ChangeApplied {
-                subject: Subject::root(key),
-                action: plinth_run::Action::Delete,
-                digest: String::new(),
-                generation: 0,
-                result: None,
-                uid: None,
-            });
-        }
+        let is_told = |key: &ObjectKey| tree.leaves.get(key).is_some_and(|leaf| leaf.is_there || tells_lacking);
+        let gone: Vec<ObjectKey> = self.told.keys().filter(|key| !is_told(key)).cloned().collect();
+        let gone = gone.iter().filter_map(|key| self.told.remove(key));
+        kinds.extend(gone.filter_map(|(told, was_there)| ended(told, was_there)));
         kinds.into_iter().map(|kind| self.event(kind)).collect()
+    }
+
+    /// What is told where there is nothing to compare with.
+    fn compare_nothing(&mut self, error: &ReadError, mut said: Vec<EventKind>) -> Vec<Event> {
+        let message = format!("what the definitions ask for is not known: {error}");
+        if self.failing.insert(message.clone()) {
+            said.push(EventKind::Warning { subject: None, reason: "Unreadable".to_owned(), message });
+        }
+        said.into_iter().map(|kind| self.event(kind)).collect()
     }
 
     fn event(&mut self, kind: EventKind) -> Event {
@@ -188,6 +235,17 @@ fn run() -> RunId {
 fn started(platform: &str, server: &str) -> EventKind {
     let (platform, source) = (platform.to_owned(), server.to_owned());
     EventKind::RunStarted { verb: Verb::Controller, platform, source, cluster: None, resumed: None }
+}
+
+/// What is not in the tree any more: it was deleted, or it never was there and nobody wants it now.
+fn ended(told: EventKind, was_there: bool) -> Option<EventKind> {
+    let EventKind::HealthChanged { subject, .. } = told else { return None };
+    if !was_there {
+        let (health, reason) = (Health::NotFound, NOT_WANTED.to_owned());
+        return Some(EventKind::HealthChanged { subject, health, reason, message: String::new(), causes: Vec::new() });
+    }
+    let (action, subject) = (plinth_run::Action::Delete, Subject::root(subject.key));
+    Some(EventKind::ChangeApplied { subject, action, digest: String::new(), generation: 0, result: None, uid: None })
 }
 
 fn definition_kind() -> GroupVersionKind {

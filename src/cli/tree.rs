@@ -4,32 +4,30 @@
 //! the graphs, so that it shows also while nobody reconciles them.
 
 mod expected;
+mod graphs;
 mod made;
 mod removal;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, delivery, rgd};
 use plinth_bootstrap::{Schemas, wanted};
 use plinth_engine::{
-    graph::{self, Definition, Graph},
+    graph::{self, Definition},
     health::{Explanation, Health, Verdict, explain, judge_at, judge_instance},
     naming::{self, keys},
     ports::{Query, ReadError, Reader},
 };
 
+use graphs::Graphs;
+pub(crate) use graphs::Memory;
 pub(crate) use made::of_definitions;
 
 /// Objects by key.
 type Found = BTreeMap<ObjectKey, Object>;
-/// Compiled definitions by the kind of their instances.
-type Graphs = BTreeMap<GroupVersionKind, Arc<Graph>>;
 
 /// One object of a platform.
 #[derive(Clone, Debug)]
@@ -38,6 +36,8 @@ pub(crate) struct Leaf {
     pub(crate) verdict: Verdict,
     /// The instance it is a child of.
     pub(crate) parent: Option<ObjectKey>,
+    /// Whether it is there; what is only wanted is in the tree, too.
+    pub(crate) is_there: bool,
     /// What it is made of.
     pub(crate) children: Vec<ObjectKey>,
     /// Checks of the channel that were switched off when it was written.
@@ -63,18 +63,28 @@ impl Tree {
     /// Reads definitions with the platform's label, their instances, and everything below them; and compiles the definitions, to
     /// see what is lacking.
     pub(crate) async fn load(platform: &str, reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Self, ReadError> {
+        Self::load_again(platform, reader, schemas, &mut Memory::default()).await
+    }
+
+    /// The same for whoever looks again and again.
+    pub(crate) async fn load_again(
+        platform: &str,
+        reader: &dyn Reader,
+        schemas: &dyn Schemas,
+        memory: &mut Memory,
+    ) -> Result<Self, ReadError> {
         let selector = naming::platform_selector(platform);
         let owned = format!("{}=true", keys::OWNED);
         let rgds = list(reader, &GroupVersionKind::new(rgd::KRO_GROUP, rgd::VERSION, rgd::KIND), &selector).await?;
         let definitions: Vec<Definition> = rgds.values().filter_map(|object| Definition::from_object(object).ok()).collect();
         let (defined, made) = kinds_apart(&definitions);
-        let repository = GroupVersionKind::new(delivery::GROUP, delivery::VERSION, "Repository");
+        let graphs = memory.compile(&rgds, schemas).await?;
         let mut found = rgds;
         for gvk in defined.union(&made) {
             found.extend(list(reader, gvk, &owned).await?);
         }
         // What the run writes itself carries the platform's label alone.
-        for gvk in defined.iter().chain([&repository, &wanted::crd_kind(), &wanted::namespace_kind()]) {
+        for gvk in defined.iter().chain(&of_runs()) {
             found.extend(list(reader, gvk, &selector).await?);
         }
         for gvk in of_definitions() {
@@ -83,18 +93,8 @@ impl Tree {
         }
         let begun = begun(&found, &defined, &made);
         let removing = removal::sign(&found, &defined, &made);
-        let graphs = compile(&definitions, schemas).await?;
         let outside = expected::outside(&graphs, &found, reader).await?;
         Ok(Self { begun, removing, ..Self::of(&found, &graphs, &outside) })
-    }
-
-    /// The tree of these objects alone; what is lacking is not known.
-    pub(crate) fn of_objects(objects: Vec<Object>) -> Self {
-        let keyed: Found = objects.into_iter().filter_map(|object| Some((object.key(&ClusterKey::host())?, object))).collect();
-        let (made, mut found): (Found, Found) =
-            keyed.into_iter().partition(|(key, object)| made::is_of_definition(&key.gvk) && object.label(keys::RGD_ID).is_some());
-        found.extend(made::by_definitions(made, &found));
-        Self::of(&found, &Graphs::new(), &Found::new())
     }
 
     /// The tree of what was found, and of what the graphs ask for besides. `outside` is there without being found by label.
@@ -116,6 +116,7 @@ impl Tree {
         let leaf = |key: &ObjectKey, object: &Object| Leaf {
             verdict: verdict(key, object),
             parent: parent(key, object),
+            is_there: true,
             children: Vec::new(),
             unverified: object.annotation(keys::UNVERIFIED).map(str::to_owned),
             waits_for: Vec::new(),
@@ -234,6 +235,11 @@ fn recorded_parent(object: &Object) -> Option<ObjectKey> {
     })
 }
 
+/// The kinds of what a run writes itself, besides definitions and the instance.
+pub(crate) fn of_runs() -> [GroupVersionKind; 3] {
+    [GroupVersionKind::new(delivery::GROUP, delivery::VERSION, "Repository"), wanted::crd_kind(), wanted::namespace_kind()]
+}
+
 /// The kinds that definitions define, make and read.
 pub(crate) fn kinds(definitions: &[Object]) -> BTreeSet<GroupVersionKind> {
     let definitions: Vec<Definition> = definitions.iter().filter_map(|object| Definition::from_object(object).ok()).collect();
@@ -258,20 +264,6 @@ fn begun(found: &Found, defined: &BTreeSet<GroupVersionKind>, made: &BTreeSet<Gr
         return None;
     }
     (!found.is_empty()).then(|| format!("there is no {} yet", rgd::KIND))
-}
-
-/// Compiles over what is served. What does not compile has a verdict of its own, and no children that could be known.
-async fn compile(definitions: &[Definition], schemas: &dyn Schemas) -> Result<Graphs, ReadError> {
-    let kinds: BTreeSet<GroupVersionKind> = definitions.iter().flat_map(|definition| graph::kinds(&definition.spec)).collect();
-    if kinds.is_empty() {
-        return Ok(Graphs::new());
-    }
-    let served = schemas.ensure(&kinds.into_iter().collect::<Vec<_>>()).await?;
-    let compiled = definitions.iter().filter_map(|definition| {
-        let compiled = graph::compile(definition, served.as_ref(), &graph::Options::default());
-        compiled.graph().map(|graph| (graph.instance.gvk.clone(), Arc::clone(graph)))
-    });
-    Ok(compiled.collect())
 }
 
 /// A kind that is not served has no objects.

@@ -2,6 +2,10 @@
 
 pub use plinth_engine::health::Health;
 
+/// Reason of what is wanted and does not exist.
+pub const MISSING: &str = "NotFound";
+/// Reason of what does not exist and is not wanted any more.
+pub const NOT_WANTED: &str = "NotWanted";
 /// Reason of what the API server refuses: trying again does not help.
 pub const REFUSED: &str = "Refused";
 

@@ -19,6 +19,7 @@ mod grant;
 mod idle;
 mod in_cluster;
 mod kill;
+mod lacking;
 mod looks;
 mod mirror;
 mod names;

@@ -189,6 +189,7 @@ impl<'a> Look<'a> {
         let leaf = Leaf {
             verdict,
             parent: Some(self.instance.clone()),
+            is_there: false,
             children: Vec::new(),
             unverified: None,
             waits_for: before.to_vec(),

@@ -35,7 +35,7 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
         let follow = async {
             let found = platform::await_it(asked, &host, Duration::MAX, &Talk::new(out)).await?;
             let name = found.ok_or_else(|| platform::none(None, &host.1))?;
-            let mut follower = Follower::new(host.0.clone(), &name);
+            let mut follower = Follower::new(host.clone(), &name);
             teller.take(&follower.begin(&name, &server));
             loop {
                 follower.next().await.iter().for_each(|event| teller.take(event));
@@ -87,7 +87,7 @@ struct Following {
 impl Following {
     async fn run(mut self) {
         let name = self.named().await;
-        let mut follower = Follower::new(self.host.0.clone(), &name);
+        let mut follower = Follower::new(self.host.clone(), &name);
         let mut events = vec![follower.begin(&name, &self.server)];
         loop {
             for event in events.drain(..) {

@@ -20,6 +20,7 @@ use page::Page;
 use crate::{
     args::{Global, Output, Status, Why},
     exit::Failure,
+    follow::Follower,
     out::Out,
     platform::{self, Unclear},
     present::{Attempts, Talk},
@@ -27,7 +28,7 @@ use crate::{
     wire::{Host, connect},
 };
 
-/// How often `--wait` looks again where nothing tells it to.
+/// How soon `--wait` looks again where no watch tells it to.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs `plinth status`: 0 Ready, 1 failed, 3 not yet.
@@ -55,26 +56,48 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
     })
 }
 
-/// Looks until the platform is ready or has failed, or the time is up. A server that does not answer may come back until then.
+/// Looks until the platform is ready or has failed, or the time is up: first at the server, then whenever a watch tells of a change.
+/// A server that does not answer may come back until then.
 async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) -> Result<Named, Unclear> {
     let clock = SystemClock;
     let deadline = Deadline::after(&clock, timeout);
     let talk = Talk::new(out);
     let mut attempts = Attempts::new("read the platform", &talk);
+    let mut follower: Option<Follower> = None;
     loop {
-        let found = load(asked, host).await;
+        let found = match &mut follower {
+            Some(follower) => {
+                follower.tree().await.map_err(Unclear::from).map(|tree| (Some(follower.platform().to_owned()), tree))
+            }
+            None => load(asked, host).await,
+        };
         let is_over = match &found {
             Ok((_, tree)) => matches!(tree.health(), Health::Current | Health::Failed),
             Err(unclear) => !unclear.may_pass(),
         };
-        if is_over || deadline.left(&clock).is_zero() {
+        let left = deadline.left(&clock);
+        if is_over || left.is_zero() {
             return found;
         }
         match &found {
-            Ok(_) => attempts = Attempts::new("read the platform", &talk),
-            Err(unclear) => attempts.vain(unclear.failure(&host.1).message, LOOK),
+            Ok((name, _)) => {
+                attempts = Attempts::new("read the platform", &talk);
+                follower = follower.or_else(|| name.as_ref().map(|name| Follower::new(host.clone(), name)));
+                let moved = async {
+                    match &follower {
+                        Some(follower) => follower.moved().await,
+                        // Nobody tells of a platform that is not there.
+                        None => tokio::time::sleep(LOOK).await,
+                    }
+                };
+                let _late = tokio::time::timeout(left, moved).await;
+            }
+            Err(unclear) => {
+                attempts.vain(unclear.failure(&host.1).message, LOOK);
+                follower = None;
+                tokio::time::sleep(LOOK).await;
+            }
         }
-        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -141,7 +141,7 @@ impl Parts {
 
     /// Tells of the platform what the cluster says.
     async fn watch(&self) {
-        let mut follower = Follower::new(Arc::clone(&self.host.0), &self.platform);
+        let mut follower = Follower::new(self.host.clone(), &self.platform).of_what_is_there();
         loop {
             for event in follower.next().await {
                 self.log.record(event.kind);

@@ -114,7 +114,7 @@ impl Teller<'_> {
             told.states.remove(&key);
             told.deferred.remove(&key);
             let Some(EventKind::HealthChanged { subject, .. }) = told.last.remove(&key) else { continue };
-            let (health, reason) = (Health::NotFound, "NotWanted".to_owned());
+            let (health, reason) = (Health::NotFound, plinth_run::health::NOT_WANTED.to_owned());
             events.push(EventKind::HealthChanged { subject, health, reason, message: String::new(), causes: Vec::new() });
         }
     }

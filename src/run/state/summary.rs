@@ -8,7 +8,7 @@ use super::{RunState, SubjectState};
 use crate::{
     duration,
     event::{EventKind, LongWait},
-    health::Health,
+    health::{Health, MISSING},
     outcome::Outcome,
     plan::Action,
 };
@@ -114,9 +114,10 @@ impl Summary {
 
 impl SubjectState {
     /// It was deleted, or was a child that is not there and nobody asks for any more. An instance of its own that is not there is
-    /// missing.
+    /// missing, and so is a child that is told to be [`MISSING`].
     pub fn is_gone(&self) -> bool {
-        self.action == Some(Action::Delete) || self.health == Some(Health::NotFound) && self.subject.parent.is_some()
+        let is_not_wanted = || self.subject.parent.is_some() && self.reason != MISSING;
+        self.action == Some(Action::Delete) || self.health == Some(Health::NotFound) && is_not_wanted()
     }
 
     fn wait(&self, now: Timestamp) -> Option<LongWait> {

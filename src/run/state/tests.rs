@@ -127,6 +127,13 @@ fn what_is_gone_is_not_counted() {
         message: String::new(),
         causes: vec![],
     };
+    let missing = EventKind::HealthChanged {
+        subject: child("d"),
+        health: Health::NotFound,
+        reason: crate::health::MISSING.to_owned(),
+        message: String::new(),
+        causes: vec![],
+    };
     let events = vec![
         health("a", Health::Failed),
         gone,
@@ -134,11 +141,12 @@ fn what_is_gone_is_not_counted() {
         applied("b", Action::Delete, ""),
         health("c", Health::Current),
         health("root", Health::NotFound),
+        missing,
     ];
     let state = RunState::replay(&run("r1", events));
-    assert_eq!(state.summary(), Summary { total: 2, ready: 1, deleted: 1, ..Summary::default() });
+    assert_eq!(state.summary(), Summary { total: 3, ready: 1, deleted: 1, ..Summary::default() });
     let waits = state.waits(Timestamp::from_second(60).unwrap());
-    assert_eq!(waits.iter().map(|wait| wait.subject.key.name.as_str()).collect::<Vec<_>>(), ["root"]);
+    assert_eq!(waits.iter().map(|wait| wait.subject.key.name.as_str()).collect::<Vec<_>>(), ["root", "d"]);
 }
 
 #[test]
