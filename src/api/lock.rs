@@ -42,12 +42,27 @@ pub struct LockedComponent {
     pub repository: usize,
     /// Digest of the descriptor's bytes, `sha256:…`.
     pub digest: String,
+    /// Digest of what a copy must keep of the descriptor, signed or not, `sha256:…`; absent in locks of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// Signatures, in the descriptor's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<LockedSignature>,
     /// References to other component versions, in the descriptor's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<LockedReference>,
     /// Resources, in the descriptor's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<LockedResource>,
+}
+
+/// A signature of a component version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockedSignature {
+    /// Its name.
+    pub name: String,
+    /// Digest of the signature as the descriptor has it, `sha256:…`.
+    pub digest: String,
 }
 
 /// A reference from one component version to another.

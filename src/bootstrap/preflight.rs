@@ -142,7 +142,15 @@ pub(crate) fn images(content: &Content, distribution: &Distribution, log: &Log) 
         return Err(failed(log, IMAGES, Error::Incomplete { mirror: mirror.to_owned(), missing }));
     }
     let count = content.images.images().iter().filter(|image| is_wanted(&image.component)).count();
-    passed(log, IMAGES, format!("{count} images are in {mirror}, by digest"));
+    let message = format!("{count} images are in {mirror}, by digest");
+    let unnamed = content.images.unnamed(is_wanted);
+    if unnamed.is_empty() {
+        passed(log, IMAGES, message);
+        return Ok(());
+    }
+    let message = format!("{message}, but not all under their ordinary names: {}", unnamed.join("; "));
+    let hint = Some("nodes pull by those names: plinth bundle push brings them again".to_owned());
+    log.record(EventKind::CheckFinished { id: IMAGES.into(), verdict: CheckVerdict::Warned, message, hint });
     Ok(())
 }
 

@@ -41,7 +41,14 @@ pub enum Change {
     Content {
         /// The version.
         version: String,
-        /// Resources whose digest or place differs; empty where only the descriptor does.
+        /// Resources that differ in more than their place; empty where only the descriptor does.
+        resources: Vec<String>,
+    },
+    /// The same version with the same content in another place.
+    Moved {
+        /// The version.
+        version: String,
+        /// Resources whose access differs; empty where only the descriptor says other places.
         resources: Vec<String>,
     },
 }
@@ -64,8 +71,9 @@ pub fn difference(old: &ReleaseLock, new: &ReleaseLock) -> Vec<Difference> {
             _ if removed.is_empty() && added.is_empty() => None,
             _ => Some(Change::Versions { removed, added }),
         };
-        let content = before.iter().filter_map(|(version, old)| content(version, old, after.get(version)?));
-        let all = change.into_iter().chain(content).map(|change| Difference { component: name.to_owned(), change });
+        let both = before.iter().filter_map(|(version, old)| Some((version, old, after.get(version)?)));
+        let inside = both.flat_map(|(version, old, new)| of_version(version, old, new));
+        let all = change.into_iter().chain(inside).map(|change| Difference { component: name.to_owned(), change });
         differences.extend(all);
     }
     differences
@@ -79,16 +87,42 @@ fn by_name(lock: &ReleaseLock) -> BTreeMap<&str, BTreeMap<&str, &LockedComponent
     names
 }
 
-fn content(version: &str, old: &LockedComponent, new: &LockedComponent) -> Option<Change> {
-    let same = |a: &LockedResource, b: &LockedResource| {
-        a.name == b.name && a.extra_identity == b.extra_identity && a.version == b.version
-    };
-    let differs = |resource: &&LockedResource| !new.resources.iter().any(|other| same(resource, other) && *other == **resource);
-    let is_new = |resource: &&LockedResource| !old.resources.iter().any(|other| same(resource, other));
-    let names =
-        old.resources.iter().filter(differs).chain(new.resources.iter().filter(is_new)).map(|resource| resource.name.clone());
-    let resources: Vec<String> = names.collect::<BTreeSet<_>>().into_iter().collect();
-    (!resources.is_empty() || old.digest != new.digest).then(|| Change::Content { version: version.to_owned(), resources })
+/// What became of a version that both have: other content, and the same content in another place.
+fn of_version(version: &str, old: &LockedComponent, new: &LockedComponent) -> Vec<Change> {
+    let mut resources = BTreeSet::new();
+    let mut moved = BTreeSet::new();
+    for resource in &old.resources {
+        match new.resources.iter().find(|other| is_same(resource, other)) {
+            Some(other) if other == resource => {}
+            Some(other) if LockedResource { access: resource.access.clone(), ..other.clone() } == *resource => {
+                moved.insert(resource.name.clone());
+            }
+            _ => drop(resources.insert(resource.name.clone())),
+        }
+    }
+    let is_new = |resource: &&LockedResource| !old.resources.iter().any(|other| is_same(resource, other));
+    resources.extend(new.resources.iter().filter(is_new).map(|resource| resource.name.clone()));
+    let is_other = !resources.is_empty() || is_other_descriptor(old, new, !moved.is_empty());
+    let has_moved = !moved.is_empty() || (old.digest != new.digest && !is_other);
+    let list = |names: BTreeSet<String>| names.into_iter().collect();
+    let version = version.to_owned();
+    let content = is_other.then(|| Change::Content { version: version.clone(), resources: list(resources) });
+    content.into_iter().chain(has_moved.then(|| Change::Moved { version: version.clone(), resources: list(moved) })).collect()
+}
+
+/// Whether the descriptor says other things. Of locks that do not know what it says apart from places, what they have is compared.
+fn is_other_descriptor(old: &LockedComponent, new: &LockedComponent, has_moved: bool) -> bool {
+    if old.digest == new.digest {
+        return false;
+    }
+    match (&old.content, &new.content) {
+        (Some(before), Some(after)) => before != after || old.signatures != new.signatures,
+        _ => !has_moved || old.references != new.references,
+    }
+}
+
+fn is_same(a: &LockedResource, b: &LockedResource) -> bool {
+    a.name == b.name && a.extra_identity == b.extra_identity && a.version == b.version
 }
 
 impl fmt::Display for Difference {
@@ -106,6 +140,12 @@ impl fmt::Display for Difference {
             }
             Change::Content { version, resources } => {
                 write!(f, "! {name} {version}: other content under the same version: {}", resources.join(", "))
+            }
+            Change::Moved { version, resources } if resources.is_empty() => {
+                write!(f, "> {name} {version}: moved, the same content is in another place")
+            }
+            Change::Moved { version, resources } => {
+                write!(f, "> {name} {version}: moved, the same content is in another place: {}", resources.join(", "))
             }
         }
     }
@@ -132,5 +172,35 @@ mod tests {
         let lines: Vec<String> = difference(&old, &new).iter().map(ToString::to_string).collect();
         assert_eq!(lines, ["- a 1", "~ b 1 → 2", "~ c 1 → 3", "! d 1: other content under the same version: image", "+ e 1"]);
         assert!(difference(&old, &old).is_empty());
+    }
+
+    /// The same digest in another place is no other content.
+    #[test]
+    fn says_moved_apart_from_changed() {
+        let at = |place: &str, descriptor: &str, content: Option<&str>| {
+            let mut lock = lock(&[("a", "1", "x")]);
+            let component = &mut lock.components[0];
+            component.digest = descriptor.into();
+            component.content = content.map(str::to_owned);
+            component.resources[0].access = place.into();
+            lock
+        };
+        let moved = "> a 1: moved, the same content is in another place: image";
+        let changed = "! a 1: another descriptor under the same version";
+        for (old, new, expected) in [
+            (at("here", "d1", Some("c")), at("there", "d2", Some("c")), vec![moved]),
+            (at("here", "d1", None), at("there", "d2", Some("c")), vec![moved]),
+            (
+                at("here", "d1", Some("c")),
+                at("here", "d2", Some("c")),
+                vec!["> a 1: moved, the same content is in another place"],
+            ),
+            (at("here", "d1", Some("c")), at("here", "d2", Some("other")), vec![changed]),
+            (at("here", "d1", None), at("here", "d2", None), vec![changed]),
+            (at("here", "d1", Some("c")), at("there", "d2", Some("other")), vec![changed, moved]),
+        ] {
+            let lines: Vec<String> = difference(&old, &new).iter().map(ToString::to_string).collect();
+            assert_eq!(lines, expected, "{old:?} {new:?}");
+        }
     }
 }

@@ -43,6 +43,8 @@ pub struct Localized {
     places: Vec<Place>,
     /// Why it cannot be pulled from the mirror.
     missing: Option<String>,
+    /// Why its ordinary name in the mirror gives nodes something else, or nothing.
+    unnamed: Option<String>,
 }
 
 /// A place in the mirror.
@@ -85,6 +87,15 @@ impl Localization {
     pub fn missing(&self, wanted: impl Fn(&ComponentVersion) -> bool) -> Vec<String> {
         let said = |image: &Localized| {
             let reason = image.missing.as_ref()?;
+            Some(format!("image {} of {} ({}): {reason}", image.resource, image.component, image.original))
+        };
+        self.images.iter().filter(|image| wanted(&image.component)).filter_map(said).collect()
+    }
+
+    /// Images of these component versions that pods can pull from beside their components, while nodes that pull by ordinary names cannot.
+    pub fn unnamed(&self, wanted: impl Fn(&ComponentVersion) -> bool) -> Vec<String> {
+        let said = |image: &Localized| {
+            let reason = image.unnamed.as_ref().filter(|_| image.missing.is_none())?;
             Some(format!("image {} of {} ({}): {reason}", image.resource, image.component, image.original))
         };
         self.images.iter().filter(|image| wanted(&image.component)).filter_map(said).collect()

@@ -114,6 +114,12 @@ pub struct Limits {
     pub archive_time: std::time::Duration,
     /// How long the answer to one small request, such as one for a manifest, may take from its first byte to its last.
     pub answer_time: std::time::Duration,
+    /// Bytes that a larger body must bring within [`Limits::slow_time`], all the time.
+    pub slow_bytes: u64,
+    /// How long it may take for them.
+    pub slow_time: std::time::Duration,
+    /// How long one body may take from its first byte to its last.
+    pub body_time: std::time::Duration,
     /// Tags of one repository.
     pub tags: usize,
     /// Requests to one host at the same time.
@@ -144,6 +150,16 @@ impl std::str::FromStr for Verify {
     }
 }
 
+impl Limits {
+    /// The same for somebody who waits no longer than this in all: what comes too slowly is named before that.
+    #[must_use]
+    pub fn within(self, time: std::time::Duration) -> Self {
+        let part = time / 2;
+        let (answer_time, slow_time) = (self.answer_time.min(part), self.slow_time.min(part));
+        Self { answer_time, slow_time, body_time: self.body_time.min(time), ..self }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         const MIB: u64 = 1 << 20;
@@ -159,6 +175,9 @@ impl Default for Limits {
             archive_bytes: 256 * 1024 * MIB,
             archive_time: std::time::Duration::from_mins(30),
             answer_time: std::time::Duration::from_mins(2),
+            slow_bytes: 16 << 10,
+            slow_time: std::time::Duration::from_secs(90),
+            body_time: std::time::Duration::from_hours(6),
             tags: 100_000,
             parallel: 8,
             attempts: 4,

@@ -180,4 +180,4 @@ fn bytes(value: &Value) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

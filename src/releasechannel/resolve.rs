@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use plinth_api::lock::{LockedComponent, LockedRef, LockedReference, LockedResource, ReferenceTarget, ReleaseLock};
+use plinth_api::lock::{
+    LockedComponent, LockedRef, LockedReference, LockedResource, LockedSignature, ReferenceTarget, ReleaseLock,
+};
 use plinth_api::platform::{API_VERSION, PlatformSpec};
 use serde_json::Value;
 
@@ -89,24 +91,8 @@ fn asked_for(source: &SourceRef, options: &Options) -> Result<Options, ResolveEr
     crate::policy::with_platform(options, platform_file(path)?.as_ref(), &folder_of(path))
 }
 
-/// The release lock in this file, if the file is one; `None` where it is something else.
-pub fn lock_file(path: &Path) -> Result<Option<ReleaseLock>, ResolveError> {
-    const LIMIT: u64 = 256 << 20;
-    let is_text = path.extension().is_some_and(|end| end == "json" || end == "yaml" || end == "yml" || end == "lock");
-    if !is_text || !path.is_file() {
-        return Ok(None);
-    }
-    let bytes = crate::ctf::archive::read_file(path, LIMIT)?;
-    let refuse = |reason: String| ResolveError::Option { option: path.display().to_string(), reason };
-    let document: Value = text::document(&bytes).map_err(|error| refuse(error.to_string()))?;
-    if document.get("kind").and_then(Value::as_str) != Some("ReleaseLock") {
-        return Ok(None);
-    }
-    serde_json::from_value(document).map(Some).map_err(|error| refuse(format!("it is no release lock: {error}")))
-}
-
 /// For the validity of certificates.
-fn now() -> std::time::Duration {
+pub(crate) fn now() -> std::time::Duration {
     std::time::Duration::from_secs(u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default())
 }
 
@@ -426,7 +412,7 @@ fn lock_of(root: &ComponentVersion, closure: &Closure) -> ReleaseLock {
     }
 }
 
-fn locked_component(node: &Node) -> LockedComponent {
+pub(crate) fn locked_component(node: &Node) -> LockedComponent {
     let reference = |reference: &crate::descriptor::Reference| LockedReference {
         name: reference.identity.name.clone(),
         extra_identity: reference.identity.extra.clone(),
@@ -440,11 +426,17 @@ fn locked_component(node: &Node) -> LockedComponent {
         digest: resource.digest.as_ref().and_then(crate::descriptor::DigestSpec::digest).map(|digest| digest.to_string()),
         access: resource.access.clone(),
     };
+    let signature = |signature: &crate::descriptor::Signature| LockedSignature {
+        name: signature.name.clone(),
+        digest: crate::descriptor::of_signature(signature).to_string(),
+    };
     LockedComponent {
         name: node.descriptor.name.clone(),
         version: node.descriptor.version.clone(),
         repository: node.repository,
         digest: node.digest.to_string(),
+        content: Some(crate::descriptor::content(&node.descriptor).to_string()),
+        signatures: node.descriptor.signatures.iter().map(signature).collect(),
         references: node.references().map(reference).collect(),
         resources: node.descriptor.resources.iter().map(resource).collect(),
     }

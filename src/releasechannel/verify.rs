@@ -2,7 +2,10 @@
 //!
 //! Access fields are not signed: where bytes come from is never a proof, only what they are.
 
+mod findings;
 mod outside;
+
+pub(crate) use findings::findings;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -165,10 +168,12 @@ fn check_closure(closure: &Closure, root: &ComponentVersion, verification: &mut 
 
 /// Whether the reference has a digest; an error where it is not the target's.
 fn check_reference(closure: &Closure, parent: &Node, reference: &Reference) -> Result<bool, ResolveError> {
-    let target = ComponentVersion::new(&reference.component, &reference.version);
-    let child = closure.require(&target)?;
+    check_child(parent, reference, closure.require(&ComponentVersion::new(&reference.component, &reference.version))?)
+}
+
+fn check_child(parent: &Node, reference: &Reference, child: &Node) -> Result<bool, ResolveError> {
     let Some(spec) = &reference.digest else { return Ok(false) };
-    let path = [parent.path.as_slice(), &[target]].concat();
+    let path = [parent.path.as_slice(), &[child.at()]].concat();
     let (expected, found) =
         normalise::digest_like(&child.descriptor, spec).map_err(|error| unproven(&path, error.to_string()))?;
     if expected == found {

@@ -43,7 +43,8 @@ fn a_release_lock_is_what_its_schema_says() {
         "apiVersion": "plinth.dev/v1alpha1", "kind": "ReleaseLock", "root": {"name": "example.dev/c", "version": "1.0.0"},
         "repositories": [{"type": "OCIRegistry"}],
         "components": [{
-            "name": "example.dev/c", "version": "1.0.0", "repository": 0, "digest": "sha256:0",
+            "name": "example.dev/c", "version": "1.0.0", "repository": 0, "digest": "sha256:0", "content": "sha256:2",
+            "signatures": [{"name": "s", "digest": "sha256:3"}],
             "references": [{"name": "r", "extraIdentity": {"a": "b"}, "componentName": "example.dev/d", "version": "1.0.0"}],
             "resources": [{"name": "i", "version": "1.0.0", "type": "ociImage", "extraIdentity": {"a": "b"}, "digest": "sha256:1", "access": {"type": "localBlob"}}],
         }],

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plinth_api::{GroupVersionKind, Permission, platform::API_VERSION};
-use plinth_run::{Health, Outcome, RunState};
+use plinth_run::{CheckVerdict, Health, Outcome, RunState};
 use serde::Serialize;
 
 use super::{survey::Survey, worse};
@@ -40,6 +40,9 @@ pub struct Verdict {
     pub lacking: Vec<Trouble>,
     /// Objects that are not ready.
     pub unready: Vec<Unready>,
+    /// What stops nothing and is worth knowing, such as images that are in the mirror under other names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// An image that cannot be pulled.
@@ -106,6 +109,7 @@ pub(super) fn judge(ended: Option<Outcome>, state: &RunState, found: Survey, mis
         .collect();
     let is_done = ended == Some(Outcome::Done);
     let summary = state.summary();
+    let warnings = state.checks.iter().filter(|check| check.verdict == CheckVerdict::Warned);
     let mut verdict = Verdict {
         api_version: API_VERSION.into(),
         kind: "Rehearsal".to_owned(),
@@ -122,6 +126,7 @@ pub(super) fn judge(ended: Option<Outcome>, state: &RunState, found: Survey, mis
         // What was lacking for a while and then came is told by nobody who got ready.
         lacking: found.troubles.into_iter().filter(|_| !is_done).collect(),
         unready: if is_done { Vec::new() } else { unready(state) },
+        warnings: warnings.map(|check| check.message.clone()).collect(),
     };
     verdict.outcome = verdict.concluded(ended, summary.failed > 0);
     verdict

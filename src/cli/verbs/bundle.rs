@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use plinth_api::lock::{LockedRef, ReleaseLock};
 use plinth_releasechannel::{
-    Channel, Contents, Format, Registries, RepositoryRef, Selection,
-    bundle::{self, Kept, Survey},
+    Change, Channel, CheckedSignature, Contents, Format, Registries, RepositoryRef, Selection,
+    bundle::{self, Completeness, Kept, Survey},
     program, push,
 };
 use plinth_run::Outcome;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::own_image;
 use crate::{
@@ -83,11 +84,13 @@ async fn channel_of(args: &BundleCreate) -> Result<Channel, Failure> {
     };
     let (source, selection) = bundle::of_lock(&lock, selection).map_err(|error| refusal(&error))?;
     let channel = plinth_releasechannel::inspect(&source, &selection, &options).await.map_err(|error| refusal(&error))?;
+    // What was moved is the same content.
     let differences = plinth_releasechannel::difference(&lock, &channel.lock);
-    if differences.is_empty() {
+    let others = differences.iter().filter(|difference| !matches!(difference.change, Change::Moved { .. }));
+    let lines: Vec<String> = others.map(|difference| format!("\n  {difference}")).collect();
+    if lines.is_empty() {
         return Ok(channel);
     }
-    let lines: Vec<String> = differences.iter().map(|difference| format!("\n  {difference}")).collect();
     Err(Failure::refused(format!("{source} is not what the lock {} says:{}", args.source.source, lines.concat())))
 }
 
@@ -107,24 +110,43 @@ async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
 /// Everything of the lock is looked for, and read to its end.
 async fn verify(args: &BundleVerify, out: Out) -> Result<Outcome, Failure> {
     let options = load::access(&args.access);
-    let lock = load::lock_file(&args.lock)?
-        .ok_or_else(|| Failure::refused(format!("--lock {}: that is no release lock", args.lock.display())))?;
+    let lock = plinth_releasechannel::the_lock_file(&args.lock).map_err(|error| {
+        let failure = refusal(&error);
+        Failure { message: format!("--lock: {}", failure.message), ..failure }
+    })?;
     let kept = platforms(&args.platform)?;
     let place = if Path::new(&args.place).exists() {
         RepositoryRef::Ctf(args.place.clone().into())
     } else {
         RepositoryRef::parse(&args.place).map_err(|error| refusal(&error))?
     };
-    let missing = bundle::missing_at(&place, &lock, &kept, &options).await.map_err(|error| refusal(&error))?;
+    let found = bundle::missing_at(&place, &lock, &kept, &options).await.map_err(|error| refusal(&error))?;
+    found.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     match args.output {
-        Output::Human => missing.iter().for_each(|what| out.data(&format!("missing  {what}"))),
-        Output::Json => out.data(&json!({"place": place.to_string(), "root": lock.root, "missing": missing}).to_string()),
+        Output::Human => found.missing.iter().for_each(|what| out.data(&format!("missing  {what}"))),
+        Output::Json => out.data(&completeness(&place, &lock, &found).to_string()),
     }
-    if missing.is_empty() {
-        out.talk(&format!("{place} has everything of {} {}", lock.root.name, lock.root.version));
-        return Ok(Outcome::Done);
+    if !found.missing.is_empty() {
+        let (count, LockedRef { name, version }) = (found.missing.len(), &lock.root);
+        return Err(Failure::refused(format!("{place} lacks {count} of what {name} {version} names, or has it otherwise")));
     }
-    Err(Failure::refused(format!("{place} lacks {} of what {} {} names", missing.len(), lock.root.name, lock.root.version)))
+    let proven = found.signatures.iter().filter(|signature| signature.is_proven);
+    proven.for_each(|signature| out.talk(&format!("signature {}  {}", signature.name, signature.verdict)));
+    let program = found.program.as_ref().map(|program| format!(", and {program}")).unwrap_or_default();
+    out.talk(&format!("{place} has everything of {} {}{program}", lock.root.name, lock.root.version));
+    Ok(Outcome::Done)
+}
+
+fn completeness(place: &RepositoryRef, lock: &ReleaseLock, found: &Completeness) -> Value {
+    let signature = |signature: &CheckedSignature| json!({"name": signature.name, "proven": signature.is_proven, "verdict": signature.verdict});
+    json!({
+        "place": place.to_string(),
+        "root": lock.root,
+        "missing": found.missing,
+        "remarks": found.remarks,
+        "signatures": found.signatures.iter().map(signature).collect::<Vec<_>>(),
+        "program": found.program.as_ref().map(ToString::to_string),
+    })
 }
 
 async fn list(args: &BundleList, out: Out) -> Result<Outcome, Failure> {

@@ -1,6 +1,6 @@
 //! `plinth plan`: what `up` would do. Writes nothing, not even a journal.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use plinth_api::rbac::{PolicyRule, Rights};
 use plinth_bootstrap::runner;
@@ -23,7 +23,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     let (host, _) = before_the_run(&signals, connect(global)).await?;
     host.give_up_after(args.timeout);
     let keys = before_the_run(&signals, wire::keys(&host, &args.source.source)).await?;
-    let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, out)).await?;
+    let mut loaded = before_the_run(&signals, up::load_with(&args.source, &args.selection, keys, Duration::MAX, out)).await?;
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
     let chosen = install::choose(&args.controller, (&args.source, &args.selection), &mut loaded, Purpose::Plan, out);

@@ -1,6 +1,6 @@
 //! `plinth rehearse`: the whole bring-up in the embedded control plane, as fast as it can, and what would be missing.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use plinth_api::Scenario;
 use plinth_bootstrap::{
@@ -23,7 +23,7 @@ use crate::{
 
 /// Runs `plinth rehearse`.
 pub(crate) async fn run(args: &Rehearse, out: Out) -> Result<Outcome, Failure> {
-    let mut loaded = up::load(&args.source, &args.selection, out).await?;
+    let mut loaded = up::load_with(&args.source, &args.selection, BTreeMap::new(), args.timeout, out).await?;
     loaded.settings.timeout = args.timeout;
     // The plane itself says when it is over; until then, whatever else is missing may still be found.
     loaded.settings.grace = args.timeout;
@@ -83,6 +83,7 @@ fn human(verdict: &Verdict) -> Vec<String> {
     lines.extend(verdict.lacking.iter().map(lacking));
     let unready = |unready: &Unready| format!("{}  {}  {}", word(unready.health), unready.subject, unready.message);
     lines.extend(verdict.unready.iter().map(unready));
+    lines.extend(verdict.warnings.iter().map(|warning| format!("warning  {warning}")));
     let took = duration::short(jiff::SignedDuration::from_millis(i64::try_from(verdict.took_ms).unwrap_or(i64::MAX)));
     let counts = format!("{} of {} objects ready in {took}", verdict.ready, verdict.total);
     lines.push(if verdict.is_complete() {

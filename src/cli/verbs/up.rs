@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -71,18 +72,38 @@ impl Loaded {
 
 /// Resolves SOURCE and chooses the distribution; reads only.
 pub(crate) async fn load(source: &SourceArgs, selection: &SelectionArgs, out: Out) -> Result<Loaded, Failure> {
-    load_with(source, selection, BTreeMap::new(), out).await
+    load_with(source, selection, BTreeMap::new(), Duration::MAX, out).await
 }
 
-/// The same with the keys that the cluster has for signatures.
+/// The same with the keys that the cluster has for signatures, and no longer than this.
 pub(crate) async fn load_with(
     source: &SourceArgs,
     selection: &SelectionArgs,
     keys: BTreeMap<String, String>,
+    patience: Duration,
+    out: Out,
+) -> Result<Loaded, Failure> {
+    let late = |_| {
+        let message = format!("reading {} did not end within {}", source.source, said(patience));
+        Failure::new(Outcome::Deadline, message).hint("--timeout gives it longer")
+    };
+    tokio::time::timeout(patience, read(source, selection, keys, patience, out)).await.map_err(late)?
+}
+
+fn said(time: Duration) -> String {
+    plinth_run::duration::short(jiff::SignedDuration::try_from(time).unwrap_or(jiff::SignedDuration::MAX))
+}
+
+async fn read(
+    source: &SourceArgs,
+    selection: &SelectionArgs,
+    keys: BTreeMap<String, String>,
+    patience: Duration,
     out: Out,
 ) -> Result<Loaded, Failure> {
     let platform = load::platform::read(&source.source)?;
     let mut options = load::options(source);
+    options.limits = options.limits.within(patience);
     // A key that was given by a flag wins.
     options.key_texts = keys.into_iter().filter(|(name, _)| !options.keys.contains_key(name)).collect();
     options.verify = selection.verify.map(load::policy);
@@ -140,7 +161,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     let (host, server) = before_the_run(&signals, connect(global)).await?;
     host.give_up_after(args.timeout);
     let keys = before_the_run(&signals, wire::keys(&host, &source.source)).await?;
-    let mut loaded = before_the_run(&signals, load_with(&source, &args.selection, keys, out)).await?;
+    let mut loaded = before_the_run(&signals, load_with(&source, &args.selection, keys, args.timeout, out)).await?;
     loaded.settings.timeout = args.timeout;
     loaded.settings.take_over = args.take_over;
     loaded.saved = saved;

@@ -1,43 +1,41 @@
 //! Is an archive or a mirror complete for a lock?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plinth_api::lock::{LockedResource, ReleaseLock};
 
-use super::Kept;
+use super::names::{self, Named};
+use super::origin::{self, Origin};
+use super::{Kept, proof};
 use crate::access::Access;
+#[cfg(test)]
 use crate::channel::Channel;
-use crate::closure::Node;
+use crate::closure::{Closure, Node};
 use crate::descriptor::Resource;
 use crate::error::{ErrorKind, RepositoryError, ResolveError};
-use crate::fetch::{Artifact, Fetcher, Settled};
+use crate::fetch::{Artifact, Fetcher, Settled, is_manifest_type};
 use crate::options::Options;
+use crate::program;
 use crate::registry::Registries;
 use crate::repository::{ComponentRepository, ComponentVersion, Pointer, entry_digest};
+use crate::resolve::locked_component;
 use crate::selection::Selection;
-use crate::source::{RepositoryRef, SourceRef};
+use crate::signature::KeyRing;
+use crate::source::{DESCRIPTORS, RepositoryRef, SourceRef};
+use crate::verify::{CheckedSignature, findings};
 
-/// What a resolved archive or mirror lacks of a lock, each named; empty where it is complete. All content is read and hashed. An error is
-/// only what keeps from looking, such as a registry that cannot be reached.
-///
-/// Descriptors are compared by what is in them: a bundle rewrites their access, so that their bytes differ.
-pub async fn missing(channel: &Channel, lock: &ReleaseLock) -> Result<Vec<String>, ResolveError> {
-    let (fetcher, options) = asking_again(channel.fetcher.registries.options())?;
-    let sources =
-        channel.closure.repositories.iter().map(|source| again(source, &fetcher, &options)).collect::<Result<Vec<_>, _>>()?;
-    let mut search = Search { fetcher: &fetcher, kept: &Kept::default(), leads_out: true, missing: Vec::new() };
-    for component in &lock.components {
-        let at = ComponentVersion::new(&component.name, &component.version);
-        match channel.closure.nodes.get(&at) {
-            Some(node) => {
-                let node = Node { source: Arc::clone(&sources[node.repository]), ..node.clone() };
-                search.component(&node, &component.resources).await?;
-            }
-            None => search.missing.push(format!("component {at}")),
-        }
-    }
-    Ok(search.missing)
+/// What a place has of a lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completeness {
+    /// What it lacks, or has otherwise than the lock says, each named; empty where it is complete.
+    pub missing: Vec<String>,
+    /// What a person should know.
+    pub remarks: Vec<String>,
+    /// The root's signatures.
+    pub signatures: Vec<CheckedSignature>,
+    /// plinth itself, where the place has it beside the channel.
+    pub program: Option<ComponentVersion>,
 }
 
 /// A fetcher that asks registries themselves: what a cache has says nothing of what is there.
@@ -46,55 +44,30 @@ fn asking_again(options: &Options) -> Result<(Fetcher, Options), ResolveError> {
     Ok((Fetcher { registries: Registries::new(&options)?, limits: options.limits.clone() }, options))
 }
 
-/// The same repository without what is remembered of it. An archive is its own memory.
-fn again(
-    source: &Arc<dyn ComponentRepository>,
-    fetcher: &Fetcher,
-    options: &Options,
-) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
-    match RepositoryRef::from_value(&source.specification())? {
-        RepositoryRef::Ctf(_) => Ok(Arc::clone(source)),
-        registry @ RepositoryRef::Oci { .. } => crate::open::repository(&registry, &fetcher.registries, options),
-    }
-}
-
-/// The same for a place that may lack anything, so that it cannot be resolved: every component version of the lock is looked for by
-/// itself. Nothing outside of the place counts as being there.
+/// Looks for everything of a lock in an archive or a mirror, which may lack anything, so that it cannot be resolved. All content is read and
+/// hashed; descriptors are compared with the lock, references with their digests, signatures with the keys of the options; and images are
+/// looked for under their ordinary names. Nothing outside of the place counts as being there. An error is only what keeps from looking, such
+/// as a registry that cannot be reached.
 pub async fn missing_at(
     place: &RepositoryRef,
     lock: &ReleaseLock,
     kept: &Kept,
     options: &Options,
-) -> Result<Vec<String>, ResolveError> {
-    let mut options = options.clone();
-    if matches!(place, RepositoryRef::Oci { .. }) && options.mirror.is_none() {
-        options.mirror = Some(place.to_string());
-    }
-    let (fetcher, options) = asking_again(&options)?;
-    let repository = opened(place, &fetcher, &options).await?;
-    let mut search =
-        Search { fetcher: &fetcher, kept, leads_out: matches!(place, RepositoryRef::Oci { .. }), missing: Vec::new() };
-    for component in &lock.components {
-        let at = ComponentVersion::new(&component.name, &component.version);
-        match repository.descriptor(&at).await {
-            Ok(found) => {
-                let node = Node {
-                    kept: (0..found.descriptor.references.len()).collect(),
-                    descriptor: found.descriptor,
-                    digest: found.digest,
-                    repository: 0,
-                    source: Arc::clone(&repository),
-                    path: vec![at],
-                };
-                search.component(&node, &component.resources).await?;
-            }
-            Err(error) => {
-                let path = vec![at.clone()];
-                search.lacks(format!("component {at}"), error).map_err(|source| ResolveError::Repository { path, source })?;
-            }
-        }
-    }
-    Ok(search.missing)
+) -> Result<Completeness, ResolveError> {
+    let mut looked = Look::open(place, kept, options).await?;
+    looked.channel(lock).await?;
+    looked.program(lock).await?;
+    Ok(looked.found)
+}
+
+/// The same for the channel alone, where it was resolved.
+#[cfg(test)]
+pub(crate) async fn missing(channel: &Channel, lock: &ReleaseLock) -> Result<Vec<String>, ResolveError> {
+    let place = RepositoryRef::from_value(&channel.closure.repositories[0].specification())?;
+    let kept = Kept::default();
+    let mut looked = Look::open(&place, &kept, channel.fetcher.registries.options()).await?;
+    looked.channel(lock).await?;
+    Ok(looked.found.missing)
 }
 
 /// Archives are scanned on a thread of their own, for they may be large.
@@ -124,15 +97,135 @@ pub fn of_lock(lock: &ReleaseLock, mut selection: Selection) -> Result<(SourceRe
 }
 
 /// Looks for things and writes down what is not there.
-struct Search<'a> {
-    fetcher: &'a Fetcher,
+struct Look<'a> {
+    fetcher: Fetcher,
+    keys: KeyRing,
+    repository: Arc<dyn ComponentRepository>,
     kept: &'a Kept,
     /// Whether references to other places can be followed; an archive has what is in it.
     leads_out: bool,
-    missing: Vec<String>,
+    /// Whether it was made by `bundle create`.
+    is_ours: bool,
+    images: Vec<Named>,
+    found: Completeness,
 }
 
-impl Search<'_> {
+impl<'a> Look<'a> {
+    async fn open(place: &RepositoryRef, kept: &'a Kept, options: &Options) -> Result<Self, ResolveError> {
+        let leads_out = matches!(place, RepositoryRef::Oci { .. });
+        let mut options = options.clone();
+        if leads_out && options.mirror.is_none() {
+            options.mirror = Some(place.to_string());
+        }
+        let (fetcher, options) = asking_again(&options)?;
+        let keys = KeyRing::load(&options, fetcher.registries.configuration())?;
+        let repository = opened(place, &fetcher, &options).await?;
+        let (images, found) = (Vec::new(), Completeness::default());
+        Ok(Self { fetcher, keys, repository, kept, leads_out, is_ours: false, images, found })
+    }
+
+    /// Everything that the lock names.
+    async fn channel(&mut self, lock: &ReleaseLock) -> Result<(), ResolveError> {
+        let root = ComponentVersion::new(&lock.root.name, &lock.root.version);
+        let nodes = self.nodes(lock, &root).await?;
+        let original = self.original(&root).await?;
+        self.is_ours = original.is_some();
+        for locked in &lock.components {
+            let Some(node) = nodes.get(&ComponentVersion::new(&locked.name, &locked.version)) else { continue };
+            self.found.missing.extend(proof::differences(node, locked, original.as_ref()));
+            self.component(node, &locked.resources).await?;
+        }
+        let proven = findings(&nodes, &root, &self.keys, crate::resolve::now());
+        self.found.missing.extend(proven.wrong);
+        self.found.remarks.extend(proven.remarks);
+        self.found.signatures = proven.signatures;
+        self.names().await
+    }
+
+    /// The component versions that are there, as they are read for an installation.
+    async fn nodes(
+        &mut self,
+        lock: &ReleaseLock,
+        root: &ComponentVersion,
+    ) -> Result<BTreeMap<ComponentVersion, Node>, ResolveError> {
+        let mut closure = Closure { nodes: BTreeMap::new(), repositories: vec![Arc::clone(&self.repository)] };
+        for component in &lock.components {
+            let at = ComponentVersion::new(&component.name, &component.version);
+            if let Some(node) = self.node(&at).await? {
+                closure.nodes.insert(at, node);
+            }
+        }
+        if closure.nodes.contains_key(root)
+            && let Err(error) = crate::nested::fill(&mut closure, root)
+        {
+            self.found.missing.push(error.to_string());
+        }
+        Ok(closure.nodes)
+    }
+
+    async fn node(&mut self, at: &ComponentVersion) -> Result<Option<Node>, ResolveError> {
+        let path = vec![at.clone()];
+        match self.repository.descriptor(at).await {
+            Ok(found) => {
+                let kept = (0..found.descriptor.references.len()).collect();
+                let (descriptor, digest, source) = (found.descriptor, found.digest, Arc::clone(&self.repository));
+                Ok(Some(Node { kept, descriptor, digest, repository: 0, source, path }))
+            }
+            Err(error) => {
+                let lacks = self.lacks(format!("component {at}"), error);
+                lacks.map(|()| None).map_err(|source| ResolveError::Repository { path, source })
+            }
+        }
+    }
+
+    /// What the place itself says it was made from.
+    async fn original(&mut self, root: &ComponentVersion) -> Result<Option<Origin>, ResolveError> {
+        match origin::at(self.repository.as_ref(), root, &self.fetcher.limits).await {
+            Ok(original) => Ok(original),
+            Err(error) => {
+                let lacks = self.lacks(format!("the lock that {root} was bundled from"), error);
+                lacks.map(|()| None).map_err(|source| ResolveError::Repository { path: vec![root.clone()], source })
+            }
+        }
+    }
+
+    /// Images under their ordinary names. A place that somebody else has made has none of those.
+    async fn names(&mut self) -> Result<(), ResolveError> {
+        let location = self.repository.location("");
+        let base = location.trim_end_matches(&format!("{DESCRIPTORS}/"));
+        let (store, images) = (self.repository.artifacts(), std::mem::take(&mut self.images));
+        let names = names::look(store.as_ref(), base, &images, self.kept).await?;
+        if self.is_ours || names.there > 0 {
+            self.found.missing.extend(names.missing);
+        } else if names.wanted > 0 {
+            let place = store.place();
+            self.found.remarks.push(format!(
+                "{place} was not made by `plinth bundle`: its {} images are beside their components, and not under their ordinary names",
+                names.wanted
+            ));
+        }
+        Ok(())
+    }
+
+    /// plinth itself is in every bundle: the newest version that is there.
+    async fn program(&mut self, lock: &ReleaseLock) -> Result<(), ResolveError> {
+        if !self.is_ours || lock.components.iter().any(|component| component.name == program::COMPONENT) {
+            return Ok(());
+        }
+        let versions = self.repository.versions(program::COMPONENT).await?;
+        let Some(version) = versions.last() else {
+            self.found.missing.push(format!("component {}, which is in every bundle", program::COMPONENT));
+            return Ok(());
+        };
+        let at = ComponentVersion::new(program::COMPONENT, version);
+        if let Some(node) = self.node(&at).await? {
+            self.component(&node, &locked_component(&node).resources).await?;
+            self.names().await?;
+            self.found.program = Some(at);
+        }
+        Ok(())
+    }
+
     async fn component(&mut self, node: &Node, locked: &[LockedResource]) -> Result<(), ResolveError> {
         let at = node.at();
         let in_node = |source| ResolveError::Repository { path: node.path.clone(), source };
@@ -145,37 +238,31 @@ impl Search<'_> {
     }
 
     async fn resource(&mut self, node: &Node, locked: &LockedResource) -> Result<(), RepositoryError> {
-        let is_it = |resource: &&Resource| {
-            resource.identity.name == locked.name
-                && resource.identity.extra == locked.extra_identity
-                && resource.version == locked.version
-        };
         let mut name = format!("resource {} of {}", locked.name, node.at());
-        let Some(resource) = node.descriptor.resources.iter().find(is_it) else {
-            self.missing.push(name);
+        let Some(resource) = node.descriptor.resources.iter().find(|there| proof::is_resource(there, locked)) else {
+            self.found.missing.push(name);
             return Ok(());
         };
-        if let Some(digest) = &locked.digest {
-            let found = resource.digest.as_ref().and_then(crate::descriptor::DigestSpec::digest);
-            if found.as_ref().is_none_or(|found| found.as_str() != digest) {
-                let found = found.map_or_else(|| "unknown".to_owned(), |found| found.to_string());
-                self.missing.push(format!("{name}: its digest is {found}, not {digest}"));
-                return Ok(());
-            }
+        if let Some(difference) = proof::unlike(resource, locked) {
+            self.found.missing.push(format!("{name}: {difference}"));
+            return Ok(());
         }
         match Access::read(&resource.access) {
             Access::Nothing => return Ok(()),
             Access::LocalBlob { .. } | Access::Relative { .. } | Access::Other { .. } => {}
             access if !self.leads_out => {
                 name.push_str(&format!(": it is only referred to, as {}", referred(&access)));
-                self.missing.push(name);
+                self.found.missing.push(name);
                 return Ok(());
             }
             _ => {}
         }
         match self.fetcher.settle(node, resource, &name).await {
             Ok(Settled::Blob(stream)) => self.found(stream.drain().await, name),
-            Ok(Settled::Artifact(artifact)) => self.artifact(artifact, &name).await,
+            Ok(Settled::Artifact(artifact)) => {
+                self.images.extend(ordinary(resource, &artifact, &name));
+                self.artifact(artifact, &name).await
+            }
             Err(error) => self.lacks(name, error),
         }
     }
@@ -212,19 +299,28 @@ impl Search<'_> {
         result.or_else(|error| self.lacks(what, error))
     }
 
-    /// What is not there is named; what could not be looked for is an error.
     fn lacks(&mut self, what: String, error: RepositoryError) -> Result<(), RepositoryError> {
-        match error.kind() {
-            ErrorKind::Unavailable => Err(error),
-            ErrorKind::NotFound => {
-                self.missing.push(what);
-                Ok(())
-            }
-            ErrorKind::Refused => {
-                self.missing.push(format!("{what}: {error}"));
-                Ok(())
-            }
+        lacks(&mut self.found.missing, what, error)
+    }
+}
+
+/// What is not there is named; what could not be looked for is an error.
+pub(super) fn lacks(missing: &mut Vec<String>, what: String, error: RepositoryError) -> Result<(), RepositoryError> {
+    match error.kind() {
+        ErrorKind::Unavailable => return Err(error),
+        ErrorKind::NotFound => missing.push(what),
+        ErrorKind::Refused => missing.push(format!("{what}: {error}")),
+    }
+    Ok(())
+}
+
+/// The ordinary name of an image that is beside its component.
+fn ordinary(resource: &Resource, artifact: &Artifact, what: &str) -> Option<Named> {
+    match Access::read(&resource.access) {
+        Access::LocalBlob { media_type, reference_name, .. } if is_manifest_type(&media_type) && !reference_name.is_empty() => {
+            Some(Named { what: what.to_owned(), name: reference_name, digest: artifact.manifest.digest.clone() })
         }
+        _ => None,
     }
 }
 

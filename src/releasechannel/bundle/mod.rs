@@ -4,6 +4,9 @@
 
 mod complete;
 mod kept;
+mod names;
+mod origin;
+mod proof;
 mod staging;
 mod survey;
 
@@ -11,27 +14,27 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use futures::stream::{self, StreamExt};
-use plinth_api::lock::ReleaseLock;
 use serde_json::{Map, Value, json};
 
-pub use complete::{missing, missing_at, of_lock};
+#[cfg(test)]
+pub(crate) use complete::missing;
+pub use complete::{Completeness, missing_at, of_lock};
 pub use kept::Kept;
+pub use origin::original_lock;
 use staging::{Fetched, Staging};
 pub use survey::{Item, Survey, survey};
 
 use crate::access::Access;
-use crate::assembly::{Blobs, MANIFEST, Packed, added, store};
+use crate::assembly::{Blobs, Packed, store};
 use crate::channel::Channel;
 use crate::closure::Node;
 use crate::ctf::{Contents, IndexEntry};
 use crate::descriptor::{Descriptor, Resource, Schema};
-use crate::error::{ErrorKind, RepositoryError, ResolveError};
+use crate::error::{RepositoryError, ResolveError};
 use crate::image::is_tag;
 use crate::normalise::{Normalisation, normalise};
 use crate::program;
-use crate::repository::{Pointer, entry_digest, media_type};
 use crate::source::DESCRIPTORS;
-use crate::versions::to_tag;
 
 /// Repository, inside a bundle and a mirror, of the lock that the bundle was made from. It has the original references.
 pub const LOCK_REPOSITORY: &str = "plinth.dev/lock";
@@ -84,8 +87,8 @@ pub async fn create(channel: &Channel, staging: &Path, kept: &Kept) -> Result<Bu
         add_component(node, fetched, &mut bundle).map_err(in_node)?;
     }
     // A bundle of a bundle remembers what the first one did.
-    let original = original_lock(channel).await?;
-    add_lock(original.as_ref().unwrap_or(&channel.lock), channel, kept, &mut bundle.contents);
+    let origin = origin::of(channel).await?;
+    origin::add(origin, channel, kept, &mut bundle.contents);
     bundle.contents.artifacts.sort();
     bundle.contents.artifacts.dedup();
     bundle.bytes = sizes.values().sum();
@@ -217,28 +220,6 @@ fn list_by_name(name: Option<&String>, manifests: &[(crate::Digest, String)], bu
     bundle.contents.artifacts.extend(manifests[1..].iter().map(|member| entry(None, member)));
 }
 
-/// The lock that a bundle was made from, where the channel is one: it has the original references. It is not signed, so that nothing may be
-/// believed for its sake but how things were called.
-pub async fn original_lock(channel: &Channel) -> Result<Option<ReleaseLock>, ResolveError> {
-    let node = channel.closure.require(&channel.root)?;
-    let (store, limits) = (node.source.artifacts(), &channel.fetcher.limits);
-    let base = node.source.location("");
-    let repository = format!("{}{LOCK_REPOSITORY}/{}", base.trim_end_matches(&format!("{DESCRIPTORS}/")), channel.root.name);
-    let what = format!("the lock of {}", channel.root);
-    let manifest = match store.manifest(&repository, &Pointer::Tag(to_tag(&channel.root.version))).await {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        other => other?,
-    };
-    let layer = manifest.entries("layers").iter().find(|layer| media_type(layer) == LOCK_TYPE);
-    let layer = layer.ok_or_else(|| RepositoryError::malformed(&what, "its manifest has no layer with a lock"))?;
-    let bytes = store.blob(&repository, &entry_digest(layer, &what)?).await?.read(limits.document_bytes).await?;
-    let lock: ReleaseLock = crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(&what, error))?;
-    Ok(Some(lock))
-}
-
-/// Annotation of the lock's manifest: the platforms that are kept, where not all are.
-const PLATFORMS: &str = "plinth.dev/platforms";
-
 /// Which platforms an archive was made for, as its lock says. An archive of somebody else is one with all.
 pub(crate) fn kept_of(contents: &Contents) -> Kept {
     let locks = contents.artifacts.iter().filter(|entry| entry.repository.starts_with(LOCK_REPOSITORY));
@@ -247,26 +228,10 @@ pub(crate) fn kept_of(contents: &Contents) -> Kept {
         serde_json::from_slice::<Value>(&bytes).ok()
     });
     let texts: Vec<String> = documents
-        .filter_map(|document| document.get("annotations")?.get(PLATFORMS)?.as_str().map(str::to_owned))
+        .filter_map(|document| document.get("annotations")?.get(origin::PLATFORMS)?.as_str().map(str::to_owned))
         .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
         .collect();
     Kept::parse(&texts).unwrap_or_default()
-}
-
-/// The lock as an artifact of its own.
-fn add_lock(lock: &ReleaseLock, channel: &Channel, kept: &Kept, contents: &mut Contents) {
-    let lock = serde_json::to_vec(lock).expect("a lock is plain data");
-    let layer = added(contents, lock, LOCK_TYPE);
-    let config = added(contents, b"{}".to_vec(), "application/vnd.oci.empty.v1+json");
-    let mut manifest =
-        json!({"schemaVersion": 2, "mediaType": MANIFEST, "artifactType": LOCK_TYPE, "config": config, "layers": [layer]});
-    if *kept != Kept::default() {
-        manifest["annotations"] = json!({PLATFORMS: kept.text()});
-    }
-    let digest = contents.add_blob(serde_json::to_vec(&manifest).expect("plain data"));
-    let repository = format!("{LOCK_REPOSITORY}/{}", channel.root.name);
-    let tag = Some(to_tag(&channel.root.version));
-    contents.artifacts.push(IndexEntry { repository, tag, digest, media_type: MANIFEST.to_owned() });
 }
 
 #[cfg(test)]

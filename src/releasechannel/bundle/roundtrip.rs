@@ -5,6 +5,7 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::options::{Credential, Options, Verify};
 use crate::registry::{Pushed, Registries, push};
+use crate::repository::Pointer;
 use crate::resolve::inspect;
 use crate::selection::Selection;
 use crate::source::{RepositoryRef, SourceRef};

@@ -1,5 +1,7 @@
+mod proof;
 mod written;
 
+use crate::assembly::MANIFEST;
 use crate::error::ErrorKind;
 use crate::options::{Limits, Options, Verify};
 use crate::registry::{Registries, push};

@@ -1,5 +1,6 @@
 //! Component descriptors: schemas v2 and v3alpha1 (ocm.md section 1).
 
+mod content;
 mod read;
 
 use std::collections::BTreeMap;
@@ -7,6 +8,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub(crate) use content::{content, of_signature};
 pub use read::DescriptorError;
 pub(crate) use read::is_signing;
 

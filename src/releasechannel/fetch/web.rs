@@ -9,7 +9,7 @@ use crate::config::WebConsumer;
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::options::Limits;
-use crate::registry::{Asked, Web};
+use crate::registry::{Asked, Pace, Web};
 use crate::repository::BlobStream;
 
 /// Media type of a packaged chart.
@@ -27,13 +27,11 @@ pub(super) async fn open(
     let response = web.get(&url, asked, what).await?;
     let size = response.content_length();
     let (name, place) = (what.to_owned(), url.host_str().unwrap_or_default().to_owned());
-    let chunks = response.bytes_stream().map(move |chunk| {
-        chunk.map_err(|error| RepositoryError::Unavailable {
-            what: name.clone(),
-            place: place.clone(),
-            attempts: 1,
-            cause: crate::registry::chain(&error),
-        })
+    let broken = move |cause| RepositoryError::Unavailable { what: name.clone(), place: place.clone(), attempts: 1, cause };
+    let chunks = futures::stream::try_unfold((response, Pace::new(limits), broken), |(mut response, mut pace, broken)| async {
+        let chunk = pace.wait(response.chunk()).await.map_err(&broken)?;
+        let chunk = chunk.map_err(|error| broken(crate::registry::chain(&error)))?;
+        Ok(chunk.map(|chunk| (chunk, (response, pace, broken))))
     });
     Ok(BlobStream::unchecked(what, size, chunks.boxed(), limits.blob_bytes))
 }

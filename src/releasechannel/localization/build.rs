@@ -65,7 +65,7 @@ impl Localization {
         let index = self.images.len();
         let (component, name) = (at.clone(), resource.name.clone());
         let extra = resource.extra_identity.clone();
-        self.images.push(Localized { component, resource: name, extra, original, mirrored, places, missing });
+        self.images.push(Localized { component, resource: name, extra, original, mirrored, places, missing, unnamed: None });
         for spelling in spellings(&named.image) {
             self.enter(&spelling, index, named.has_host);
         }

@@ -6,6 +6,7 @@ use super::{Localization, Localized, Place};
 use crate::channel::Channel;
 use crate::digest::Digest;
 use crate::error::{ErrorKind, RepositoryError, ResolveError};
+use crate::image::ImageReference;
 use crate::repository::{ArtifactStore, Pointer};
 use crate::source::RepositoryRef;
 
@@ -26,7 +27,9 @@ impl Channel {
         let looks = map.images.iter().map(|image| look(store.as_ref(), image)).collect::<Vec<_>>();
         let found: Vec<_> = stream::iter(looks).buffered(self.fetcher.limits.parallel.max(1)).collect().await;
         for (image, found) in map.images.iter_mut().zip(found) {
-            match found? {
+            let Found { place, unnamed } = found?;
+            image.unnamed = unnamed;
+            match place {
                 Some(place) => image.mirrored.clone_from(&place.mirrored),
                 None => image.missing = Some(image.missing.take().unwrap_or_else(|| "it is not in the mirror".to_owned())),
             }
@@ -35,16 +38,40 @@ impl Channel {
     }
 }
 
-async fn look(store: &dyn ArtifactStore, image: &Localized) -> Result<Option<Place>, RepositoryError> {
+/// Where an image was found.
+#[derive(Default)]
+struct Found {
+    place: Option<Place>,
+    /// Why its ordinary name is not the place.
+    unnamed: Option<String>,
+}
+
+/// What a bundle has brought is under its ordinary name, which is asked first; by digest alone it can be pulled from beside its component.
+async fn look(store: &dyn ArtifactStore, image: &Localized) -> Result<Found, RepositoryError> {
+    let mut found = Found::default();
+    let has_two = image.places.len() > 1;
     for place in &image.places {
-        let Some(digest) = place.mirrored.rsplit_once('@').and_then(|(_, digest)| digest.parse::<Digest>().ok()) else {
-            continue;
-        };
-        match store.manifest(&place.repository, &Pointer::Digest(digest)).await {
-            Ok(_) => return Ok(Some(place.clone())),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        let Some(ImageReference { tag, digest: Some(digest), .. }) = ImageReference::parse(&place.mirrored) else { continue };
+        if let Some(tag) = tag.filter(|_| has_two) {
+            let name = format!("{}:{tag}", place.repository);
+            match there(store, &place.repository, &Pointer::Tag(tag)).await? {
+                Some(other) if other == digest => return Ok(Found { place: Some(place.clone()), unnamed: None }),
+                Some(other) => found.unnamed = Some(format!("{name} in the mirror is {other}, not {digest}")),
+                None => found.unnamed = Some(format!("{name} is not in the mirror")),
+            }
+        }
+        if there(store, &place.repository, &Pointer::Digest(digest)).await?.is_some() {
+            found.place = Some(place.clone());
+            break;
         }
     }
-    Ok(None)
+    Ok(found)
+}
+
+async fn there(store: &dyn ArtifactStore, repository: &str, pointer: &Pointer) -> Result<Option<Digest>, RepositoryError> {
+    match store.manifest(repository, pointer).await {
+        Ok(manifest) => Ok(Some(manifest.digest)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }

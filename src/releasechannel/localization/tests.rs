@@ -315,6 +315,27 @@ async fn show_04_localization() {
     for image in map.images() {
         assert!(image.mirrored.starts_with(&format!("{}/site/{}@sha256:", mirror.host, image.original)), "{image:?}");
     }
+    assert_eq!(map.unnamed(|_| true), [""; 0]);
+    // One name leads elsewhere, and one is gone: pods are sent beside the component, which is said.
+    let (site_of, image) = (RealRegistry::start().await, "upstream/gateway");
+    let mut options = options.clone();
+    options.plain_http.insert(site_of.host.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let packed = at(format!("{}/packed", origin.host), options.clone()).await;
+    let mut contents = crate::bundle::create(&packed, folder.path(), &crate::bundle::Kept::default()).await.unwrap().contents;
+    contents.artifacts.retain(|entry| entry.repository != "upstream/gateway-sidecar");
+    let chart = contents.artifacts.iter().find(|entry| entry.repository == "upstream/charts/gateway-chart").unwrap().clone();
+    contents.artifacts.retain(|entry| entry.repository != image);
+    contents.artifacts.push(crate::ctf::IndexEntry { repository: image.into(), tag: Some("1.3.0".into()), ..chart });
+    let place = RepositoryRef::parse(&site_of.host).unwrap();
+    push(&contents, &place, &Registries::new(&options).unwrap()).await.unwrap();
+    let changed = at(site_of.host.clone(), options).await.localization(&place).await.unwrap();
+    assert_eq!(changed.missing(|_| true), [""; 0]);
+    let said = changed.unnamed(|_| true);
+    assert!(said.len() == 2 && said[0].contains("upstream/gateway:1.3.0 in the mirror is sha256:"), "{said:?}");
+    assert!(said[1].contains("upstream/gateway-sidecar:1.3.0 is not in the mirror"), "{said:?}");
+    let beside = changed.images().iter().find(|image| image.resource == "image").unwrap();
+    assert!(beside.mirrored.contains("/component-descriptors/acme.example/services/gateway@"), "{beside:?}");
     // The graph of the corpus names its images by the host of its maker, which no lock of a copy by value remembers.
     let rgd = mirrored.fetch(&mirrored.root, "rgd").await.unwrap();
     let mut applied = Applied::default();

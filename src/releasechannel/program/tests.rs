@@ -11,7 +11,7 @@ use crate::source::{RepositoryRef, SourceRef};
 use crate::testing::{RealRegistry, offline};
 
 /// An ELF file of this machine with one program header.
-fn elf(machine: u16, header: u32) -> Vec<u8> {
+pub(crate) fn elf(machine: u16, header: u32) -> Vec<u8> {
     let mut bytes = vec![0; 64 + 56];
     bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
     bytes[18..20].copy_from_slice(&machine.to_le_bytes());

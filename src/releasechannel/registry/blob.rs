@@ -9,6 +9,7 @@ use reqwest::{Method, Response, StatusCode};
 
 use super::client::{Registry, Request};
 use super::http::chain;
+use super::pace::Pace;
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::repository::BlobStream;
@@ -29,6 +30,7 @@ pub(super) async fn open(registry: &Registry, repository: &str, digest: &Digest)
         response,
         offset: 0,
         skip: 0,
+        pace: Pace::new(&registry.shared.options.limits),
         attempts: registry.shared.options.limits.attempts,
     };
     let chunks =
@@ -76,13 +78,15 @@ struct Download {
     offset: u64,
     /// Bytes that come again because the registry does not know ranges.
     skip: u64,
+    pace: Pace,
     attempts: u32,
 }
 
 impl Download {
     async fn next(&mut self) -> Result<Option<Bytes>, RepositoryError> {
         loop {
-            match self.response.chunk().await {
+            let chunk = self.pace.wait(self.response.chunk()).await;
+            match chunk.map_err(|cause| self.registry.unavailable(&self.what, 1, &cause))? {
                 Ok(Some(chunk)) => {
                     let again = self.skip.min(chunk.len() as u64);
                     self.skip -= again;

@@ -155,7 +155,10 @@ impl Registry {
             if let Some(body) = &request.body {
                 builder = builder.body(body.clone());
             }
-            let response = builder.send().await.map_err(|error| match untrusted(&error) {
+            let patience = self.shared.options.limits.answer_time;
+            let sent = tokio::time::timeout(patience, builder.send()).await;
+            let sent = sent.map_err(|_| Failure::Connection(format!("no answer within {} s", patience.as_secs_f64())))?;
+            let response = sent.map_err(|error| match untrusted(&error) {
                 Some(reason) => Failure::Final(self.denied(request.what, &reason)),
                 None => Failure::Connection(chain(&error)),
             })?;
@@ -228,7 +231,7 @@ impl Registry {
     }
 
     fn dripping(&self, what: &str) -> RepositoryError {
-        let patience = self.shared.options.limits.answer_time.as_secs();
+        let patience = self.shared.options.limits.answer_time.as_secs_f64();
         self.unavailable(what, 1, &format!("its answer did not end within {patience} s"))
     }
 

@@ -5,6 +5,7 @@ mod auth;
 mod blob;
 mod client;
 mod http;
+mod pace;
 mod push;
 mod trust;
 mod web;
@@ -24,6 +25,7 @@ use crate::repository::ArtifactStore;
 
 pub(crate) use client::Registry;
 pub(crate) use http::chain;
+pub(crate) use pace::Pace;
 pub(crate) use web::{Asked, Web};
 
 /// Connections to registries, one per host, made when they are needed.

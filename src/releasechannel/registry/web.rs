@@ -96,7 +96,10 @@ impl Web {
                     request = request.header("authorization", value);
                 }
             }
-            let response = request.send().await.map_err(|error| match untrusted(&error) {
+            let patience = self.shared.options.limits.answer_time;
+            let sent = tokio::time::timeout(patience, request.send()).await;
+            let sent = sent.map_err(|_| Ok(format!("no answer within {} s", patience.as_secs_f64())))?;
+            let response = sent.map_err(|error| match untrusted(&error) {
                 Some(reason) => Err(RepositoryError::Denied {
                     what: what.to_owned(),
                     place: target.host_str().unwrap_or_default().to_owned(),

@@ -17,6 +17,10 @@ use crate::{
 /// Runs `plinth channel ls`.
 pub(super) async fn run(args: &ChannelList, out: Out) -> Result<Outcome, Failure> {
     let channel = load::inspected(&args.source, &Selection::default(), &load::options(&args.source)).await?;
+    if let Some(range) = &args.version {
+        let bad = |error| Failure::refused(format!("--version: {error}")).hint("a range is such as 1.2.3, ~1.2 or >=1.0 <2");
+        versions::Constraint::parse(range).map_err(bad)?;
+    }
     load::tell_remarks(&channel, out);
     if !args.artifacts && args.artifact.is_none() && args.version.is_none() {
         match args.output {

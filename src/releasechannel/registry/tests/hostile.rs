@@ -344,12 +344,11 @@ async fn what_follows_json_and_what_is_none_are_refused() {
     }
 }
 
-/// A byte now and then keeps a connection alive for ever; an answer has a time of its own.
-#[tokio::test]
-async fn an_answer_that_drips_ends() {
+/// A server whose answers never end: a byte now and then.
+async fn dripping() -> (String, tokio::task::JoinHandle<()>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
-    let dripping = tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -361,11 +360,47 @@ async fn an_answer_that_drips_ends() {
             });
         }
     });
+    (host, task)
+}
+
+/// A byte now and then keeps a connection alive for ever; an answer has a time of its own.
+#[tokio::test]
+async fn an_answer_that_drips_ends() {
+    let (host, dripping) = dripping().await;
     let mut options = plain(&host);
     options.limits.answer_time = std::time::Duration::from_millis(300);
     let image = ImageReference::parse(&format!("{host}/x")).unwrap();
     let store = Registries::new(&options).unwrap().locate(&image).unwrap().0;
     let error = store.manifest("x", &Pointer::Tag("1".into())).await.unwrap_err();
     assert!(matches!(&error, RepositoryError::Unavailable { cause, .. } if cause.contains("did not end")), "{error}");
+    dripping.abort();
+}
+
+/// So does a blob, and a file by URL: a part of it must come in a time, and the whole of it in another.
+#[tokio::test]
+async fn a_body_that_drips_ends_and_is_named() {
+    let (host, dripping) = dripping().await;
+    let time = std::time::Duration::from_millis;
+    let digest = crate::Digest::of(b"blob");
+    for (slow, answer, words) in [(time(200), time(60_000), "too slow"), (time(60_000), time(300), "did not end within 0.3 s")] {
+        let mut options = plain(&host);
+        (options.limits.slow_time, options.limits.answer_time) = (slow, answer);
+        let image = ImageReference::parse(&format!("{host}/x")).unwrap();
+        let registries = Registries::new(&options).unwrap();
+        let blob = registries.locate(&image).unwrap().0.blob("x", &digest).await.unwrap();
+        let error = blob.drain().await.unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains(digest.as_str()), "{error}");
+        let access = serde_json::json!({"type": "wget", "url": format!("http://{host}/file")});
+        let mut contents = Contents::default();
+        let resource =
+            serde_json::json!({"name": "file", "version": "1", "type": "blob", "relation": "external", "access": access});
+        crate::testing::add(&mut contents, "acme.example/slow", "1.0.0", serde_json::json!({"resources": [resource]}));
+        let folder = tempfile::tempdir().unwrap();
+        contents.write(&folder.path().join("ctf"), crate::Format::Folder).unwrap();
+        let source = SourceRef::parse(&format!("ctf::{}//acme.example/slow:1.0.0", folder.path().join("ctf").display())).unwrap();
+        let channel = crate::resolve::inspect(&source, &Selection::default(), &options).await.unwrap();
+        let error = channel.fetch(&channel.root, "file").await.unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("resource file of acme.example/slow:1.0.0"), "{error}");
+    }
     dripping.abort();
 }
