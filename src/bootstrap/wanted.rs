@@ -106,7 +106,7 @@ fn repository(instance: &Object, namespace: &str, settings: &Settings) -> Result
         return Err(Error::Unusable(text));
     };
     if settings.hands_over && specification.get("filePath").is_some() {
-        let text = "an archive cannot be handed over to a cluster: give --mirror REGISTRY, or --controller=none to stay with it";
+        let text = "what only this machine can read, an archive or a folder, cannot be handed over to a cluster: give --mirror REGISTRY, or --controller=none to stay with it";
         return Err(Error::Unusable(text.into()));
     }
     let object = json!({

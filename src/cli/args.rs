@@ -155,7 +155,7 @@ pub struct AccessArgs {
     #[arg(long, value_name = "FILE")]
     pub ocm_config: Option<PathBuf>,
     /// Registry host that speaks plain HTTP (repeatable)
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = registry_host)]
     pub plain_http: Vec<String>,
     /// Further certificate authority, PEM (repeatable)
     #[arg(long, value_name = "PATH")]
@@ -605,6 +605,17 @@ fn speed(text: &str) -> Result<f64, String> {
 /// Reads the name of a platform, which is a label's value and part of a file's name.
 fn platform_name(text: &str) -> Result<String, String> {
     if platform::is_name(text) { Ok(text.to_owned()) } else { Err(format!("'{text}' is no name: {}", platform::NAME_RULE)) }
+}
+
+/// Reads `HOST` or `HOST:PORT`.
+fn registry_host(text: &str) -> Result<String, String> {
+    let is_host =
+        !text.is_empty() && !text.contains(['/', '@', '?', '#']) && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if is_host {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("'{text}' is no host: write HOST or HOST:PORT, without scheme and path"))
+    }
 }
 
 /// Reads `SIGNATURE=PATH`.

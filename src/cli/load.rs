@@ -114,7 +114,12 @@ pub(crate) async fn lock(text: &str, args: &AccessArgs) -> Result<ReleaseLock, F
         return Ok(lock);
     }
     let source = SourceArgs { source: text.to_owned(), access: args.clone() };
-    Ok(inspected(&source, &Selection::default(), &access(args)).await?.lock)
+    let found = inspected(&source, &Selection::default(), &access(args)).await;
+    let found = found.map_err(|failure| match failure.hint {
+        None => failure.hint("a release is a SOURCE, or a lock that plinth channel lock has saved as .json or .yaml"),
+        Some(_) => failure,
+    });
+    Ok(found?.lock)
 }
 
 /// The lock in a file; `None` where the file is something else.

@@ -6,6 +6,9 @@ use std::fmt;
 use plinth_api::lock::{LockedComponent, LockedResource, ReleaseLock};
 use serde::Serialize;
 
+use crate::access::Access;
+use crate::image::ImageReference;
+
 /// One difference, by component name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Difference {
@@ -94,7 +97,7 @@ fn of_version(version: &str, old: &LockedComponent, new: &LockedComponent) -> Ve
     for resource in &old.resources {
         match new.resources.iter().find(|other| is_same(resource, other)) {
             Some(other) if other == resource => {}
-            Some(other) if LockedResource { access: resource.access.clone(), ..other.clone() } == *resource => {
+            Some(other) if is_moved(resource, other) => {
                 moved.insert(resource.name.clone());
             }
             _ => drop(resources.insert(resource.name.clone())),
@@ -119,6 +122,23 @@ fn is_other_descriptor(old: &LockedComponent, new: &LockedComponent, has_moved: 
         (Some(before), Some(after)) => before != after || old.signatures != new.signatures,
         _ => !has_moved || old.references != new.references,
     }
+}
+
+/// Whether only the place is another: something must say that the bytes are the same.
+fn is_moved(old: &LockedResource, new: &LockedResource) -> bool {
+    let is_pinned = pin(old).is_some_and(|pinned| pin(new) == Some(pinned));
+    is_pinned && LockedResource { access: old.access.clone(), ..new.clone() } == *old
+}
+
+/// The digest of a resource, else the one that its access leads to.
+fn pin(resource: &LockedResource) -> Option<String> {
+    let of_access = || match Access::read(&resource.access) {
+        Access::LocalBlob { reference, .. } => Some(reference.to_string()),
+        Access::OciBlob { digest, .. } => Some(digest.to_string()),
+        Access::OciArtifact { image } => ImageReference::parse(&image)?.digest.map(|digest| digest.to_string()),
+        _ => None,
+    };
+    resource.digest.clone().or_else(of_access)
 }
 
 fn is_same(a: &LockedResource, b: &LockedResource) -> bool {
@@ -185,6 +205,12 @@ mod tests {
             component.resources[0].access = place.into();
             lock
         };
+        // Nothing says that the bytes are the same.
+        let unknown = |place: &str| {
+            let mut lock = at(place, "d1", Some("c"));
+            lock.components[0].resources[0].digest = None;
+            lock
+        };
         let moved = "> a 1: moved, the same content is in another place: image";
         let changed = "! a 1: another descriptor under the same version";
         for (old, new, expected) in [
@@ -198,6 +224,7 @@ mod tests {
             (at("here", "d1", Some("c")), at("here", "d2", Some("other")), vec![changed]),
             (at("here", "d1", None), at("here", "d2", None), vec![changed]),
             (at("here", "d1", Some("c")), at("there", "d2", Some("other")), vec![changed, moved]),
+            (unknown("here"), unknown("there"), vec!["! a 1: other content under the same version: image"]),
         ] {
             let lines: Vec<String> = difference(&old, &new).iter().map(ToString::to_string).collect();
             assert_eq!(lines, expected, "{old:?} {new:?}");

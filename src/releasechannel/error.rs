@@ -50,6 +50,16 @@ pub enum RepositoryError {
         /// The status, and which credentials were offered (never their values).
         reason: String,
     },
+    /// The other side is not who it should be.
+    #[error("{place} is not trusted with {what}: {reason}")]
+    Untrusted {
+        /// The thing asked for.
+        what: String,
+        /// The host.
+        place: String,
+        /// What is wrong with its certificate.
+        reason: String,
+    },
     /// Bytes do not have the digest they were asked by.
     #[error("{what} was tampered with or damaged: its digest is {found}, not {expected}")]
     Digest {
@@ -106,6 +116,7 @@ impl RepositoryError {
             Self::Unavailable { .. } => ErrorKind::Unavailable,
             Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ErrorKind::NotFound,
             Self::Denied { .. }
+            | Self::Untrusted { .. }
             | Self::Digest { .. }
             | Self::Malformed { .. }
             | Self::Limit { .. }
@@ -228,6 +239,11 @@ impl ResolveError {
         }
     }
 
+    /// Whether it is about the root itself.
+    pub(crate) fn is_of_root(&self) -> bool {
+        matches!(self, Self::Repository { path, .. } if path.len() <= 1)
+    }
+
     /// What the error means for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -251,10 +267,16 @@ impl ResolveError {
             Self::Repository { source: RepositoryError::Denied { .. }, .. } => {
                 Some("credentials come from --ocm-config and the docker config.json of the current user")
             }
-            Self::BrokenReference { .. } => Some("the archive or mirror is incomplete: transfer the channel recursively"),
-            Self::Repository { source: RepositoryError::Digest { .. }, .. } => {
-                Some("fetch the archive again from where it was made")
+            Self::Repository { source: RepositoryError::Untrusted { .. }, .. } => {
+                Some("--ca PATH names a further authority for certificates")
             }
+            Self::NoVersion { wanted, there, .. } if is_spelled_otherwise(wanted, there) => {
+                Some("versions are compared as they are spelled: v1.2.0 is not 1.2.0")
+            }
+            Self::BrokenReference { .. } => Some("the archive or mirror is incomplete: transfer the channel recursively"),
+            Self::Repository { source: RepositoryError::Digest { .. }, .. } => Some(
+                "the place gave other bytes than were published: bring them there again from where they were made, and ask who changed them",
+            ),
             _ => None,
         }
     }
@@ -264,6 +286,12 @@ impl From<RepositoryError> for ResolveError {
     fn from(source: RepositoryError) -> Self {
         Self::Repository { path: Vec::new(), source }
     }
+}
+
+/// Whether there is the same version with, or without, a `v` before it.
+fn is_spelled_otherwise(wanted: &str, there: &[String]) -> bool {
+    let bare = |version: &str| version.trim_start_matches('v').to_owned();
+    there.iter().any(|version| version != wanted && bare(version) == bare(wanted))
 }
 
 fn prefix(path: &[ComponentVersion]) -> String {

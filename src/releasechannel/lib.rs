@@ -46,6 +46,7 @@ mod verify;
 pub mod versions;
 
 pub use artifacts::{Artifact, PullSecret, artifacts};
+pub use cache::RunMemory;
 pub use channel::{Channel, ComponentText, RgdDocument};
 pub use constructor::pack;
 pub use ctf::{Contents, Format};

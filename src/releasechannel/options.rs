@@ -38,6 +38,8 @@ pub struct Options {
     pub verify: Option<Verify>,
     /// Where fetched content is kept for the next run; without one it is kept for this run only.
     pub cache: Option<CacheFolder>,
+    /// What this run has read; with it [`Options::cache`] is not looked at. For runs that end: whoever goes on must see a tag move.
+    pub run: Option<std::sync::Arc<crate::RunMemory>>,
     /// Bounds.
     pub limits: Limits,
 }

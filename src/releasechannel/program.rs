@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::assembly::{Blobs, INDEX, MANIFEST, Packed, added, store};
-use crate::ctf::{Contents, file_error};
+use crate::ctf::{Contents, Payload, file_error};
 use crate::descriptor::Descriptor;
 use crate::digest::Digest;
 use crate::error::RepositoryError;
@@ -146,7 +146,7 @@ pub(crate) struct Added {
     pub(crate) name: String,
     /// Its manifests with their types, the main one first.
     pub(crate) manifests: Vec<(Digest, String)>,
-    /// Bytes of what was packed.
+    /// Bytes of the image: manifests, configurations and layers.
     pub(crate) size: u64,
 }
 
@@ -158,7 +158,10 @@ pub(crate) fn component(
     contents: &mut Contents,
 ) -> Result<Added, RepositoryError> {
     let name = format!("{COMPONENT}:{version}");
-    let packed = pack(executable, &name, keep, contents)?;
+    let mut image = Contents::default();
+    let packed = pack(executable, &name, keep, &mut image)?;
+    let size = image.blobs.values().map(Payload::size).sum::<Result<u64, _>>()?;
+    contents.blobs.extend(image.blobs);
     let digest =
         json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "genericBlobDigest/v1", "value": packed.digest.hex()});
     let access = json!({"type": "localBlob", "localReference": packed.digest.as_str(), "mediaType": packed.media_type, "referenceName": name});
@@ -170,8 +173,6 @@ pub(crate) fn component(
     blobs.add(packed, "resource", resource.as_object().expect("an object was just written"));
     let read = Descriptor::from_value(document).map_err(|error| RepositoryError::malformed(COMPONENT, error))?;
     store(contents, &read, bytes(&read.document), &blobs);
-    let files = if executable.is_dir() { builds(executable)? } else { vec![executable.to_owned()] };
-    let size = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
     Ok(Added { name, manifests, size })
 }
 

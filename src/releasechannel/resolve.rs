@@ -53,7 +53,13 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
     let Opened { repositories, platform, .. } = opened;
     let repositories = crate::open::at_mirror(repositories, &registries, options)?;
     let walk = Walk { selection: &selection, limits: &options.limits, fallbacks: &fallbacks, open: &open };
-    let mut closure = Closure::walk(root.clone(), repositories, &walk).await?;
+    let mut closure = match Closure::walk(root.clone(), repositories.clone(), &walk).await {
+        // With the versions that there are, where they can be had.
+        Err(error @ ResolveError::Repository { .. }) if error.kind() == ErrorKind::NotFound && error.is_of_root() => {
+            return Err(absent(&root, &repositories).await.unwrap_or(error));
+        }
+        walked => walked?,
+    };
     crate::nested::fill(&mut closure, &root)?;
     let distribution = choose_distribution(&closure, selection.distribution.as_ref())?;
     let keys = KeyRing::load(options, registries.configuration())?;
@@ -161,6 +167,16 @@ async fn find_root(opened: &Opened, fallbacks: &Fallbacks, open: Opener<'_>) -> 
         Some(version) if versions::is_exact(version) => exact(opened, ComponentVersion::new(component, version)).await,
         wanted => highest(opened, fallbacks, open, &component, wanted.as_deref()).await,
     }
+}
+
+/// The error for a version that is not there, where there are others.
+async fn absent(root: &ComponentVersion, repositories: &[Arc<dyn ComponentRepository>]) -> Option<ResolveError> {
+    let mut there = Vec::new();
+    for repository in repositories {
+        there.extend(repository.versions(&root.name).await.ok()?);
+    }
+    let (component, wanted) = (root.name.clone(), root.version.clone());
+    (!there.is_empty()).then_some(ResolveError::NoVersion { component, wanted, there })
 }
 
 /// Somebody who read a version off a registry's tag means the version that the tag stands for.

@@ -57,7 +57,7 @@ fn show_04_bundle_verbs() {
         plinth(&["bundle", "push", &file, &target, "--plain-http", &host]).with_code(0);
         plinth(&["bundle", "verify", &target, "--lock", &lock, "--plain-http", &host]).with_code(0);
         let second = plinth(&["bundle", "push", &file, &target, "--plain-http", &host]).with_code(0);
-        assert!(second.stderr.contains(" 0 blobs sent"), "{}", second.stderr);
+        assert!(second.stderr.contains("0 manifests put and ") && second.stderr.contains(" 0 blobs sent"), "{}", second.stderr);
         eprintln!(
             "SHOW 04 bundle-verbs {name}: created, listed, pushed, complete in archive and mirror, the same bytes three times"
         );
@@ -115,6 +115,15 @@ fn a_broken_run_goes_on() {
     assert!(std::fs::read(&file).unwrap() == whole);
 }
 
+/// An archive by reference takes no content along, which is said.
+#[test]
+fn what_is_only_referred_to_is_said_by_push() {
+    let site = Site::new();
+    let (host, by_reference) = (site.registry.host(), crate::corpus().join("ctf/v1-byref").display().to_string());
+    let pushed = plinth(&["bundle", "push", &by_reference, &host, "--plain-http", &host]).with_code(0);
+    assert!(pushed.stderr.contains("resources are only referred to and are not in the archive"), "{}", pushed.stderr);
+}
+
 /// Names and bytes of the blobs in a tar that we wrote.
 fn tar_entries(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let (mut found, mut at) = (Vec::new(), 0);
@@ -140,6 +149,14 @@ fn plinth_itself_travels_along() {
     std::fs::write(&plinth_file, static_program()).unwrap();
     let created = plinth(&["bundle", "create", &source, "-f", &file, "--program", &plinth_file]).with_code(0);
     assert!(!created.stderr.contains("plinth itself"), "{}", created.stderr);
+    // In the list with its size, before anything is fetched, and afterwards; missing where it is not there.
+    let row = |text: &str| text.lines().find(|line| line.starts_with("plinth.dev/plinth:v")).unwrap_or_default().to_owned();
+    assert!(row(&created.text()).contains(" KiB") || row(&created.text()).contains(" B"), "{}", created.text());
+    let inside = plinth(&["bundle", "ls", &file]).with_code(0).text();
+    assert!(row(&inside).contains("ociImage"), "{inside}");
+    let lock = site.lock(&source);
+    let verified = plinth(&["bundle", "verify", &file, "--lock", &lock, "-o", "json"]).with_code(0).json();
+    assert_eq!(verified["program"], format!("plinth.dev/plinth:v{}", env!("CARGO_PKG_VERSION")));
     let listed = plinth(&["channel", "ls", &file]).with_code(0).text();
     assert!(listed.contains("acme.example/releasechannel/stable") && !listed.contains("plinth.dev"), "{listed}");
     let host = site.registry.host();
@@ -187,12 +204,18 @@ fn one_platform_of_an_image() {
     let lock = site.lock(&source);
     let (all, one) = (site.path("all.tar"), site.path("one.tar"));
     bundled(&[&source, "-f", &all]).with_code(0);
-    bundled(&[&source, "-f", &one, "--platform", "linux/amd64"]).with_code(0);
+    let created = bundled(&[&source, "-f", &one, "--platform", "linux/amd64"]).with_code(0);
+    assert!(created.stderr.contains("keep an index that names platforms which are left out"), "{}", created.stderr);
+    let nobody = bundled(&[&source, "-f", &site.path("no.tar"), "--platform", "linux/riscv64"]).with_code(4);
+    assert!(nobody.stderr.contains("--platform linux/riscv64") && nobody.stderr.contains("linux/arm64"), "{}", nobody.stderr);
     let size = |path: &str| std::fs::metadata(path).unwrap().len();
     assert!(size(&one) < size(&all), "{} {}", size(&one), size(&all));
     plinth(&["bundle", "verify", &one, "--lock", &lock, "--platform", "linux/amd64"]).with_code(0);
     let missing = plinth(&["bundle", "verify", &one, "--lock", &lock]).with_code(4).text();
-    assert!(missing.lines().all(|line| line.contains("for linux/arm64")), "{missing}");
+    assert!(missing.lines().all(|line| line.contains("linux/arm64") || line.contains("manifest sha256:")), "{missing}");
+    // The archive says by itself what it was made for.
+    plinth(&["bundle", "ls", &one]).with_code(0);
+    bundled(&[&one, "-f", &site.path("again.tar")]).with_code(0);
     let host = site.registry.host();
     let refused = plinth(&["bundle", "push", &one, &host, "--plain-http", &host]).with_code(4);
     assert!(refused.stderr.contains("leaves") && refused.stderr.contains("linux/amd64"), "{}", refused.stderr);

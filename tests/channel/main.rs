@@ -7,6 +7,7 @@ mod cache;
 mod documents;
 mod list;
 mod prove;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

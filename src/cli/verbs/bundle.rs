@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plinth_api::lock::{LockedRef, ReleaseLock};
 use plinth_releasechannel::{
     Change, Channel, CheckedSignature, Contents, Format, Registries, RepositoryRef, Selection,
-    bundle::{self, Completeness, Kept, Survey},
+    bundle::{self, Completeness, Kept, Program, Survey},
     program, push,
 };
 use plinth_run::Outcome;
@@ -33,20 +33,32 @@ pub(crate) async fn run(verb: Bundle, out: Out) -> Result<Outcome, Failure> {
 /// Says what will be in the archive and how large it is, then fetches, then writes. What was fetched stays beside the archive until it is
 /// written, so that the same command goes on where a broken one stopped.
 async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
-    let kept = platforms(&args.platform)?;
+    let asked = platforms(&args.platform)?;
     let format = Format::of(&args.file).map_err(|error| refusal(&error.into()))?;
     let channel = channel_of(args).await?;
     load::tell_remarks(&channel, out);
-    let program = program_of(args, &channel)?;
-    let survey = bundle::survey(&channel, &kept).await.map_err(|error| refusal(&error))?;
-    tell(&survey, args.output, out);
+    let executable = program_of(args, &channel)?;
+    let kept = kept(&asked, &channel).await?;
+    let mut survey = bundle::survey(&channel, &kept).await.map_err(|error| refusal(&error))?;
+    let of_platforms = survey.of_platforms(&asked).map_err(|error| refusal(&error))?;
+    of_platforms.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     let staging = staging_of(&args.file);
+    let packed = packed(executable, &staging).await?;
+    if let Some(program) = &packed {
+        let item = program.item();
+        survey.bytes += item.bytes.unwrap_or_default();
+        survey.items.push(item);
+    }
+    tell(&survey, args.output, out);
     let mut bundle = bundle::create(&channel, &staging, &kept).await.map_err(|error| {
         let failure = refusal(&error);
         let hint = format!("what is fetched is kept in {}: run the same command again to go on", staging.display());
         if failure.hint.is_some() { failure } else { failure.hint(hint) }
     })?;
-    bundle::add_program(&mut bundle, &program, own_image::VERSION, &staging).map_err(|error| refusal(&error))?;
+    match packed {
+        Some(program) => program.add_to(&mut bundle),
+        None => bundle.remarks.push(format!("the channel brings {} itself", program::COMPONENT)),
+    }
     let written = {
         let (contents, file) = (bundle.contents.clone(), args.file.clone());
         tokio::task::spawn_blocking(move || contents.write(&file, format)).await
@@ -60,18 +72,36 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// plinth itself goes along, so that a cluster behind the gap can run it (contracts 10). It must be fit for that, unless the channel brings it:
-/// looked at before anything large is fetched.
-fn program_of(args: &BundleCreate, channel: &Channel) -> Result<PathBuf, Failure> {
+/// plinth itself goes along, so that a cluster behind the gap can run it (contracts 10), unless the channel brings it. It must be fit for
+/// that: looked at before anything large is fetched.
+fn program_of(args: &BundleCreate, channel: &Channel) -> Result<Option<PathBuf>, Failure> {
+    if channel.lock.components.iter().any(|component| component.name == program::COMPONENT) {
+        return Ok(None);
+    }
     let own = std::env::current_exe().map_err(|error| Failure::failed(format!("find the running executable: {error}")))?;
     let program = args.program.clone().unwrap_or(own);
-    let is_brought = channel.lock.components.iter().any(|component| component.name == program::COMPONENT);
-    let checked = if is_brought { Ok(()) } else { program::check(&program) };
-    checked.map_err(|error| {
+    program::check(&program).map_err(|error| {
         let failure = refusal(&error.into());
         if args.program.is_some() { failure } else { failure.hint("--program FILE takes a static build of plinth") }
     })?;
-    Ok(program)
+    Ok(Some(program))
+}
+
+/// Packed before the list is shown, so that its size is in it.
+async fn packed(executable: Option<PathBuf>, staging: &Path) -> Result<Option<Program>, Failure> {
+    let Some(executable) = executable else { return Ok(None) };
+    let staging = staging.to_owned();
+    let packed = tokio::task::spawn_blocking(move || Program::pack(&executable, own_image::VERSION, &staging)).await;
+    let packed = packed.map_err(|error| Failure::new(Outcome::Internal, format!("packing plinth ended with {error}")))?;
+    packed.map(Some).map_err(|error| refusal(&error))
+}
+
+/// The platforms that were asked for, else those that the channel's own bundle was made for, else all.
+async fn kept(asked: &Kept, channel: &Channel) -> Result<Kept, Failure> {
+    if *asked != Kept::default() {
+        return Ok(asked.clone());
+    }
+    bundle::kept_at(channel).await.map_err(|error| refusal(&error))
 }
 
 /// The channel, or what a saved lock says of it: then with exactly the descriptors that the lock names.
@@ -99,12 +129,25 @@ async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
     let target = RepositoryRef::parse(&args.registry).map_err(|error| refusal(&error))?;
     let contents = open(&args.file, options.limits.clone()).await?;
     let registries = Registries::new(&options).map_err(|error| refusal(&error))?;
+    tell_referred(&contents, options.limits.clone(), out).await?;
     let pushed = push(&contents, &target, &registries).await.map_err(|error| refusal(&error.into()))?;
     out.talk(&format!(
-        "{} manifests put, {} blobs sent, {} there already, to {target}",
-        pushed.manifests, pushed.blobs, pushed.skipped
+        "{} manifests put and {} there already, {} blobs sent and {} there already, to {target}",
+        pushed.manifests, pushed.unchanged, pushed.blobs, pushed.skipped
     ));
     Ok(Outcome::Done)
+}
+
+/// An archive by reference takes no content along: whoever pushes one should know.
+async fn tell_referred(contents: &Contents, limits: plinth_releasechannel::Limits, out: Out) -> Result<(), Failure> {
+    let referred = bundle::referred(contents, limits).await.map_err(|error| refusal(&error))?;
+    if let Some(first) = referred.first() {
+        let count = referred.len();
+        out.talk(&format!(
+            "note: {count} resources are only referred to and are not in the archive, such as {first}: plinth bundle create brings them along"
+        ));
+    }
+    Ok(())
 }
 
 /// Everything of the lock is looked for, and read to its end.
@@ -152,7 +195,11 @@ fn completeness(place: &RepositoryRef, lock: &ReleaseLock, found: &Completeness)
 async fn list(args: &BundleList, out: Out) -> Result<Outcome, Failure> {
     let channel = load::inspected(&args.source, &Selection::default(), &load::options(&args.source)).await?;
     load::tell_remarks(&channel, out);
-    let survey = bundle::survey(&channel, &platforms(&args.platform)?).await.map_err(|error| refusal(&error))?;
+    let kept = kept(&platforms(&args.platform)?, &channel).await?;
+    let mut survey = bundle::survey(&channel, &kept).await.map_err(|error| refusal(&error))?;
+    let program = bundle::survey_program(&channel, &kept).await.map_err(|error| refusal(&error))?;
+    survey.bytes += program.bytes;
+    survey.items.extend(program.items);
     tell(&survey, args.output, out);
     Ok(Outcome::Done)
 }

@@ -57,9 +57,10 @@ async fn controller(
     purpose: Purpose,
     out: Out,
 ) -> Result<Controller, Failure> {
-    let is_archive = loaded.settings.repository.as_ref().is_some_and(|repository| repository.get("filePath").is_some());
-    if is_archive {
-        return Err(Failure::refused("an archive cannot be handed over to a cluster")
+    let path = loaded.settings.repository.as_ref().and_then(|repository| repository.get("filePath")?.as_str());
+    if let Some(path) = path {
+        let what = if std::path::Path::new(path).is_dir() { "a folder" } else { "an archive" };
+        return Err(Failure::refused(format!("{what} cannot be handed over to a cluster"))
             .hint("give --mirror REGISTRY, or --controller none to stay with it"));
     }
     let image = match (&args.controller_image, &source.access.mirror) {

@@ -17,7 +17,7 @@ use plinth_bootstrap::{
     Approver, Choice, Content, Distribution, Manifest, Request, Settings, distribution, plan, ports::Always, runner, wanted,
 };
 use plinth_engine::schema::builtin;
-use plinth_releasechannel::Channel;
+use plinth_releasechannel::{Channel, Options, RunMemory};
 use plinth_run::{Event, History, Outcome, Plan, RunId, Sink};
 use plinth_tui::{Effect, Message, Model, app};
 use serde_json::Value;
@@ -47,6 +47,8 @@ pub(crate) struct Loaded {
     pub(crate) scenario: Option<String>,
     /// The plan that is to be carried out exactly.
     saved: Option<Plan>,
+    /// What was read of the channel: the loop of this run asks no registry for it again.
+    memory: Arc<RunMemory>,
 }
 
 impl Loaded {
@@ -63,7 +65,7 @@ impl Loaded {
 
     /// What the loop needs of the channel.
     pub(crate) fn delivery(&self, source: &SourceArgs) -> wire::Delivery {
-        let mut repositories = load::options(source);
+        let mut repositories = Options { run: Some(Arc::clone(&self.memory)), ..load::options(source) };
         repositories.ca_pem.extend(self.asked.as_ref().and_then(|platform| platform.source.ca.clone()));
         let hands_over = self.settings.controller.is_some();
         wire::Delivery { repositories, images: self.content.images.clone(), removing: false, hands_over, turn: Turn::Alone }
@@ -104,6 +106,9 @@ async fn read(
     let platform = load::platform::read(&source.source)?;
     let mut options = load::options(source);
     options.limits = options.limits.within(patience);
+    let (memory, remarks) = RunMemory::new(options.cache.as_ref());
+    remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
+    options.run = Some(Arc::clone(&memory));
     // A key that was given by a flag wins.
     options.key_texts = keys.into_iter().filter(|(name, _)| !options.keys.contains_key(name)).collect();
     options.verify = selection.verify.map(load::policy);
@@ -119,7 +124,7 @@ async fn read(
         scenario.component.name == distribution.component.name && scenario.component.version == distribution.component.version
     };
     let scenario = channel.scenarios.iter().find(is_its).map(|scenario| scenario.text.clone());
-    Ok(Loaded { content, distribution, settings, asked: channel.platform, scenario, saved: None })
+    Ok(Loaded { content, distribution, settings, asked: channel.platform, scenario, saved: None, memory })
 }
 
 /// What Deployers will apply, for its images. A manifest that cannot be read here is said: its Deployer will say so again.

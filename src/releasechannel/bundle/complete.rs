@@ -40,7 +40,7 @@ pub struct Completeness {
 
 /// A fetcher that asks registries themselves: what a cache has says nothing of what is there.
 fn asking_again(options: &Options) -> Result<(Fetcher, Options), ResolveError> {
-    let options = Options { cache: None, ..options.clone() };
+    let options = Options { cache: None, run: None, ..options.clone() };
     Ok((Fetcher { registries: Registries::new(&options)?, limits: options.limits.clone() }, options))
 }
 
@@ -238,7 +238,7 @@ impl<'a> Look<'a> {
     }
 
     async fn resource(&mut self, node: &Node, locked: &LockedResource) -> Result<(), RepositoryError> {
-        let mut name = format!("resource {} of {}", locked.name, node.at());
+        let name = format!("resource {} of {}", locked.name, node.at());
         let Some(resource) = node.descriptor.resources.iter().find(|there| proof::is_resource(there, locked)) else {
             self.found.missing.push(name);
             return Ok(());
@@ -247,15 +247,13 @@ impl<'a> Look<'a> {
             self.found.missing.push(format!("{name}: {difference}"));
             return Ok(());
         }
-        match Access::read(&resource.access) {
-            Access::Nothing => return Ok(()),
-            Access::LocalBlob { .. } | Access::Relative { .. } | Access::Other { .. } => {}
-            access if !self.leads_out => {
-                name.push_str(&format!(": it is only referred to, as {}", referred(&access)));
-                self.found.missing.push(name);
-                return Ok(());
-            }
-            _ => {}
+        let access = Access::read(&resource.access);
+        if access == Access::Nothing {
+            return Ok(());
+        }
+        if let Some(place) = leads_out(&access).filter(|_| !self.leads_out) {
+            self.found.missing.push(format!("{name}: it is only referred to, as {place}"));
+            return Ok(());
         }
         match self.fetcher.settle(node, resource, &name).await {
             Ok(Settled::Blob(stream)) => self.found(stream.drain().await, name),
@@ -324,13 +322,14 @@ fn ordinary(resource: &Resource, artifact: &Artifact, what: &str) -> Option<Name
     }
 }
 
-fn referred(access: &Access) -> String {
+/// Where an access leads, if that is another place.
+pub(super) fn leads_out(access: &Access) -> Option<String> {
     match access {
-        Access::OciArtifact { image } => image.clone(),
-        Access::OciBlob { repository, digest, .. } => format!("{repository}@{digest}"),
-        Access::Wget { url, .. } => url.clone(),
-        Access::Helm { repository, chart } => format!("{chart} in {repository}"),
-        Access::LocalBlob { .. } | Access::Relative { .. } | Access::Nothing | Access::Other { .. } => String::new(),
+        Access::OciArtifact { image } => Some(image.clone()),
+        Access::OciBlob { repository, digest, .. } => Some(format!("{repository}@{digest}")),
+        Access::Wget { url, .. } => Some(url.clone()),
+        Access::Helm { repository, chart } => Some(format!("{chart} in {repository}")),
+        Access::LocalBlob { .. } | Access::Relative { .. } | Access::Nothing | Access::Other { .. } => None,
     }
 }
 

@@ -28,6 +28,13 @@ impl Kept {
         self.0.iter().map(text).collect::<Vec<_>>().join(",")
     }
 
+    /// Those that no member of an index is for.
+    pub(crate) fn without(&self, members: &[&Value]) -> Vec<String> {
+        let alone = self.0.iter().map(|platform| Self(vec![platform.clone()]));
+        let is_for = |one: &Self| members.iter().any(|member| platform_of(member).is_some() && one.keeps(member));
+        alone.filter(|one| !is_for(one)).map(|one| one.text()).collect()
+    }
+
     /// Whether this member of an index is carried. What is for no platform, such as an attestation, always is.
     pub(crate) fn keeps(&self, member: &Value) -> bool {
         let of = |key: &str| member.get("platform").and_then(|platform| platform.get(key)).and_then(Value::as_str);
@@ -39,6 +46,14 @@ impl Kept {
         };
         self.0.is_empty() || os == "unknown" || self.0.iter().any(is_it)
     }
+}
+
+/// The platform of a member of an index, where it is for one.
+pub(crate) fn platform_of(member: &Value) -> Option<String> {
+    let of = |key: &str| member.get("platform")?.get(key)?.as_str();
+    let (os, architecture) = (of("os").filter(|os| *os != "unknown")?, of("architecture")?);
+    let variant = of("variant").map(|variant| format!("/{variant}")).unwrap_or_default();
+    Some(format!("{os}/{architecture}{variant}"))
 }
 
 fn platform(text: &str) -> Result<Platform, String> {

@@ -2,6 +2,7 @@
 //!
 //! Fields that signatures cover are never touched: only `access` changes, and what it leads to is proven by the digest that was there.
 
+mod carried;
 mod complete;
 mod kept;
 mod names;
@@ -16,11 +17,12 @@ use std::path::Path;
 use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value, json};
 
+pub use carried::{Program, survey_program};
 #[cfg(test)]
 pub(crate) use complete::missing;
 pub use complete::{Completeness, missing_at, of_lock};
 pub use kept::Kept;
-pub use origin::original_lock;
+pub use origin::{kept_at, original_lock};
 use staging::{Fetched, Staging};
 pub use survey::{Item, Survey, survey};
 
@@ -33,8 +35,10 @@ use crate::descriptor::{Descriptor, Resource, Schema};
 use crate::error::{RepositoryError, ResolveError};
 use crate::image::is_tag;
 use crate::normalise::{Normalisation, normalise};
-use crate::program;
+use crate::options::Limits;
+use crate::repository::{ComponentRepository, ComponentVersion, OciRepository};
 use crate::source::DESCRIPTORS;
+use crate::versions::from_tag;
 
 /// Repository, inside a bundle and a mirror, of the lock that the bundle was made from. It has the original references.
 pub const LOCK_REPOSITORY: &str = "plinth.dev/lock";
@@ -109,21 +113,9 @@ fn is_beside(source: &Resource) -> bool {
     matches!(Access::read(&source.access), Access::LocalBlob { .. })
 }
 
-/// Adds plinth itself: the component [`program::COMPONENT`] of this version, whose image is the static executable in one layer. Where
-/// the channel has the component, the bundle says so and stays as it is. An executable that cannot run alone is refused.
-pub fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, staging: &Path) -> Result<(), ResolveError> {
-    let repository = format!("{DESCRIPTORS}/{}", program::COMPONENT);
-    if bundle.contents.artifacts.iter().any(|entry| entry.repository == repository) {
-        bundle.remarks.push(format!("the channel brings {} itself", program::COMPONENT));
-        return Ok(());
-    }
-    std::fs::create_dir_all(staging).map_err(|error| crate::ctf::file_error("create", staging, error))?;
-    let added = program::component(executable, version, &program::Keep::Folder(staging), &mut bundle.contents)?;
-    bundle.resources += 1;
-    bundle.bytes += added.size;
-    list_by_name(Some(&added.name), &added.manifests, bundle);
-    bundle.contents.artifacts.sort();
-    bundle.contents.artifacts.dedup();
+/// Adds plinth itself, packed now.
+pub(crate) fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, staging: &Path) -> Result<(), ResolveError> {
+    Program::pack(executable, version, staging)?.add_to(bundle);
     Ok(())
 }
 
@@ -167,6 +159,25 @@ fn add_component(node: &Node, fetched: Vec<Packed>, bundle: &mut Bundle) -> Resu
     let bytes = serde_json::to_vec(&document).expect("a descriptor is plain data");
     store(&mut bundle.contents, &read, bytes, &blobs);
     Ok(())
+}
+
+/// Resources of the component versions in an archive whose content is elsewhere, each with its access.
+pub async fn referred(contents: &Contents, limits: Limits) -> Result<Vec<String>, ResolveError> {
+    let store = contents.clone().into_store(limits.clone());
+    let repository = OciRepository::new(store, "", Value::Null, limits);
+    let mut referred = Vec::new();
+    for entry in &contents.artifacts {
+        let component = entry.repository.strip_prefix(DESCRIPTORS).and_then(|rest| rest.strip_prefix('/'));
+        let (Some(component), Some(tag)) = (component, &entry.tag) else { continue };
+        // What cannot be read is pushed as it is; whoever resolves it will say why.
+        let Ok(found) = repository.descriptor(&ComponentVersion::new(component, from_tag(tag))).await else { continue };
+        for resource in &found.descriptor.resources {
+            if let Some(place) = complete::leads_out(&Access::read(&resource.access)) {
+                referred.push(format!("{} of {component}:{} ({place})", resource.identity, found.descriptor.version));
+            }
+        }
+    }
+    Ok(referred)
 }
 
 /// The elements of a list of the document, each with how it was read.
@@ -227,10 +238,7 @@ pub(crate) fn kept_of(contents: &Contents) -> Kept {
         let bytes = contents.blobs.get(&entry.digest)?.read(1 << 20, "the lock's manifest").ok()?;
         serde_json::from_slice::<Value>(&bytes).ok()
     });
-    let texts: Vec<String> = documents
-        .filter_map(|document| document.get("annotations")?.get(origin::PLATFORMS)?.as_str().map(str::to_owned))
-        .flat_map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>())
-        .collect();
+    let texts: Vec<String> = documents.flat_map(|document| origin::platforms(&document)).collect();
     Kept::parse(&texts).unwrap_or_default()
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Origin {
     pub(crate) lock: ReleaseLock,
     /// Descriptors of copies between that and the place.
     copies: Copies,
+    /// Platforms of images that the place was made for.
+    kept: Kept,
 }
 
 impl Origin {
@@ -51,6 +53,17 @@ fn key(component: &LockedComponent) -> String {
 /// The lock that a bundle was made from, where the channel is one: it has the original references.
 pub async fn original_lock(channel: &Channel) -> Result<Option<ReleaseLock>, ResolveError> {
     Ok(of(channel).await?.map(|origin| origin.lock))
+}
+
+/// The platforms that a bundle was made for, where the channel is in one; else all.
+pub async fn kept_at(channel: &Channel) -> Result<Kept, ResolveError> {
+    Ok(of(channel).await?.map(|origin| origin.kept).unwrap_or_default())
+}
+
+/// The same as texts, from the manifest of a lock.
+pub(super) fn platforms(manifest: &Value) -> Vec<String> {
+    let text = manifest.pointer("/annotations").and_then(|annotations| annotations.get(PLATFORMS)).and_then(Value::as_str);
+    text.into_iter().flat_map(|text| text.split(',').map(str::to_owned)).collect()
 }
 
 pub(super) async fn of(channel: &Channel) -> Result<Option<Origin>, ResolveError> {
@@ -76,7 +89,8 @@ pub(super) async fn at(
     let lock = layers.read(LOCK_TYPE, &what).await?;
     let lock = lock.ok_or_else(|| RepositoryError::malformed(&what, "its manifest has no layer with a lock"))?;
     let copies = layers.read(COPIES_TYPE, &what).await?.unwrap_or_default();
-    Ok(Some(Origin { lock, copies }))
+    let kept = Kept::parse(&platforms(&manifest.document)).unwrap_or_default();
+    Ok(Some(Origin { lock, copies, kept }))
 }
 
 struct Layers<'a> {
@@ -98,7 +112,8 @@ impl Layers<'_> {
 /// Puts the lock into a bundle of this channel. A bundle of a bundle remembers what the first one was made from, and the copies since.
 pub(super) fn add(origin: Option<Origin>, channel: &Channel, kept: &Kept, contents: &mut Contents) {
     let mut layers = Vec::new();
-    let Origin { lock, mut copies } = origin.unwrap_or_else(|| Origin { lock: channel.lock.clone(), copies: Copies::default() });
+    let fresh = || Origin { lock: channel.lock.clone(), copies: Copies::default(), kept: Kept::default() };
+    let Origin { lock, mut copies, .. } = origin.unwrap_or_else(fresh);
     let first: BTreeMap<String, &str> =
         lock.components.iter().map(|component| (key(component), component.digest.as_str())).collect();
     for component in &channel.lock.components {

@@ -1,11 +1,13 @@
 //! What a bundle will hold, and how large it will be, before anything large is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Kept;
+use super::kept::platform_of;
 use crate::access::Access;
 use crate::channel::Channel;
 use crate::closure::Node;
@@ -24,6 +26,57 @@ pub struct Survey {
     pub bytes: u64,
     /// How many resources have a size that only reading them would tell.
     pub unknown: usize,
+    /// Members of the indexes among them.
+    pub(super) indexes: Vec<Index>,
+}
+
+/// An image for several platforms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    what: String,
+    members: Vec<Value>,
+}
+
+impl Survey {
+    pub(super) fn add(&mut self, (item, found): (Item, Looked)) {
+        self.unknown += usize::from(item.bytes.is_none());
+        self.items.push(item);
+        self.bytes += found.sizes.values().sum::<u64>();
+        self.indexes.extend(found.indexes);
+    }
+
+    /// What a person should know who wants these platforms alone; one that no image is for is refused.
+    pub fn of_platforms(&self, kept: &Kept) -> Result<Vec<String>, ResolveError> {
+        if *kept == Kept::default() {
+            return Ok(Vec::new());
+        }
+        if self.indexes.is_empty() {
+            return Ok(vec!["no image is for several platforms: all are carried as they are".to_owned()]);
+        }
+        let all: Vec<&Value> = self.indexes.iter().flat_map(|index| &index.members).collect();
+        if let Some(nobody) = kept.without(&all).first() {
+            let there: BTreeSet<String> = all.iter().filter_map(|member| platform_of(member)).collect();
+            let there = there.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(ResolveError::Option {
+                option: format!("--platform {nobody}"),
+                reason: format!("no image of the channel is for it; there are {there}"),
+            });
+        }
+        let mut remarks = Vec::new();
+        for Index { what, members } in &self.indexes {
+            let has_any = members.iter().any(|member| platform_of(member).is_some() && kept.keeps(member));
+            if !has_any && members.iter().any(|member| platform_of(member).is_some()) {
+                remarks.push(format!("{what} is for none of {}: only its index is carried", kept.text()));
+            }
+        }
+        let cut = self.indexes.iter().filter(|index| index.members.iter().any(|member| !kept.keeps(member))).count();
+        if cut > 0 {
+            remarks.push(format!(
+                "{cut} images keep an index that names platforms which are left out: a registry that wants them all there, such as docker's, takes no such archive"
+            ));
+        }
+        Ok(remarks)
+    }
 }
 
 /// One resource.
@@ -55,28 +108,39 @@ pub async fn survey(channel: &Channel, kept: &Kept) -> Result<Survey, ResolveErr
     let mut results = stream::iter(looks).buffered(channel.fetcher.limits.parallel.max(1));
     let (mut survey, mut sizes) = (Survey::default(), Sizes::new());
     while let Some(found) = results.next().await {
-        let (item, own) = found?;
-        survey.unknown += usize::from(item.bytes.is_none());
-        survey.items.push(item);
-        sizes.extend(own);
+        let (item, looked) = found?;
+        sizes.extend(looked.sizes.iter().map(|(digest, size)| (digest.clone(), *size)));
+        survey.add((item, looked));
     }
     survey.bytes = sizes.values().sum();
     Ok(survey)
 }
 
-async fn look(fetcher: &Fetcher, node: &Node, resource: &Resource, kept: &Kept) -> Result<(Item, Sizes), ResolveError> {
+/// What one resource has.
+#[derive(Default)]
+pub(super) struct Looked {
+    sizes: Sizes,
+    indexes: Vec<Index>,
+}
+
+pub(super) async fn look(
+    fetcher: &Fetcher,
+    node: &Node,
+    resource: &Resource,
+    kept: &Kept,
+) -> Result<(Item, Looked), ResolveError> {
     let what = format!("resource {} of {}", resource.identity, node.at());
     let found = sizes_of(fetcher, node, resource, kept, &what).await;
-    let (from, sizes) = found.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })?;
+    let (from, looked) = found.map_err(|source| ResolveError::Repository { path: node.path.clone(), source })?;
     let item = Item {
         component: node.descriptor.name.clone(),
         version: node.descriptor.version.clone(),
         resource: resource.identity.to_string(),
         kind: resource.kind.clone(),
-        bytes: sizes.as_ref().map(|sizes| sizes.values().sum()),
+        bytes: looked.as_ref().map(|looked| looked.sizes.values().sum()),
         from,
     };
-    Ok((item, sizes.unwrap_or_default()))
+    Ok((item, looked.unwrap_or_default()))
 }
 
 async fn sizes_of(
@@ -85,8 +149,9 @@ async fn sizes_of(
     resource: &Resource,
     kept: &Kept,
     what: &str,
-) -> Result<(String, Option<Sizes>), RepositoryError> {
-    let one = |digest: Digest, size: Option<u64>| size.map(|size| Sizes::from([(digest, size)]));
+) -> Result<(String, Option<Looked>), RepositoryError> {
+    let one =
+        |digest: Digest, size: Option<u64>| size.map(|size| Looked { sizes: Sizes::from([(digest, size)]), ..Looked::default() });
     match Access::read(&resource.access) {
         Access::LocalBlob { reference, media_type, .. } if !is_manifest_type(&media_type) => {
             let store = node.source.artifacts();
@@ -109,14 +174,17 @@ async fn sizes_of(
 }
 
 /// Manifests as they are, and of layers what the manifests say.
-async fn of_artifact(artifact: &Artifact, kept: &Kept, what: &str) -> Result<Sizes, RepositoryError> {
-    let mut sizes = Sizes::new();
+async fn of_artifact(artifact: &Artifact, kept: &Kept, what: &str) -> Result<Looked, RepositoryError> {
+    let (mut sizes, mut indexes) = (Sizes::new(), Vec::new());
     let mut left: Vec<Manifest> = vec![artifact.manifest.clone()];
     while let Some(manifest) = left.pop() {
         if sizes.insert(manifest.digest.clone(), manifest.bytes.len() as u64).is_some() {
             continue;
         }
         super::staging::check_members(sizes.len(), what)?;
+        if manifest.is_index() {
+            indexes.push(Index { what: what.to_owned(), members: manifest.entries("manifests").to_vec() });
+        }
         for member in manifest.entries("manifests").iter().filter(|member| kept.keeps(member)) {
             let pointer = Pointer::Digest(entry_digest(member, what)?);
             let mut below = artifact.store.manifest(&artifact.repository, &pointer).await?;
@@ -126,9 +194,9 @@ async fn of_artifact(artifact: &Artifact, kept: &Kept, what: &str) -> Result<Siz
             left.push(below);
         }
         for blob in manifest.blobs() {
-            let size = blob.get("size").and_then(serde_json::Value::as_u64).unwrap_or_default();
+            let size = blob.get("size").and_then(Value::as_u64).unwrap_or_default();
             sizes.insert(entry_digest(blob, what)?, size);
         }
     }
-    Ok(sizes)
+    Ok(Looked { sizes, indexes })
 }

@@ -6,11 +6,12 @@
 mod entry;
 mod store;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 pub(crate) use store::CachedStore;
 
@@ -113,6 +114,29 @@ impl ContentCache {
     /// Two levels, for folders with very many files are slow.
     fn path(&self, digest: &Digest) -> PathBuf {
         self.folder.join(&digest.hex()[..2]).join(digest.file_name())
+    }
+}
+
+/// Place, repository and tag.
+type Named = (String, String, String);
+
+/// What several connections of one run remember together: a run sees one state of what it has read, and fetches nothing twice.
+#[derive(Debug)]
+pub struct RunMemory {
+    cache: Option<Arc<ContentCache>>,
+    /// What a tag leads to, and its media type.
+    manifests: Mutex<BTreeMap<Named, (Digest, String)>>,
+}
+
+impl RunMemory {
+    /// Opens the folder that was asked for, else one for this run alone; and what a person should know of it.
+    pub fn new(asked: Option<&CacheFolder>) -> (Arc<Self>, Vec<String>) {
+        let (cache, remarks) = ContentCache::open(asked);
+        (Arc::new(Self { cache: cache.map(Arc::new), manifests: Mutex::default() }), remarks)
+    }
+
+    pub(crate) fn cache(&self) -> Option<Arc<ContentCache>> {
+        self.cache.clone()
     }
 }
 

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::StreamExt;
 
-use super::ContentCache;
 use super::entry::Writer;
+use super::{ContentCache, RunMemory};
 use crate::ctf::{Payload, open_payload};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
@@ -27,6 +27,7 @@ pub(crate) struct CachedStore {
     cache: Arc<ContentCache>,
     limits: Limits,
     run: Option<Run>,
+    shared: Option<Arc<RunMemory>>,
     /// One at a time for each digest.
     busy: Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -39,10 +40,33 @@ struct Run {
 }
 
 impl CachedStore {
-    /// `remembers` what tags lead to: for a run, which must see one state of a registry.
-    pub(crate) fn new(inner: Arc<dyn ArtifactStore>, cache: Arc<ContentCache>, limits: Limits, remembers: bool) -> Arc<Self> {
+    /// `remembers` what tags lead to: for a run, which must see one state of a registry. `shared` is remembered together with others.
+    pub(crate) fn new(
+        inner: Arc<dyn ArtifactStore>,
+        cache: Arc<ContentCache>,
+        limits: Limits,
+        remembers: bool,
+        shared: Option<Arc<RunMemory>>,
+    ) -> Arc<Self> {
         let run = remembers.then(Run::default);
-        Arc::new(Self { inner, cache, limits, run, busy: Mutex::default() })
+        Arc::new(Self { inner, cache, limits, run, shared, busy: Mutex::default() })
+    }
+
+    /// What the tag led to before.
+    fn remembered(&self, repository: &str, tag: &str) -> Option<(Digest, String)> {
+        let own = self.run.as_ref().and_then(|run| locked(&run.manifests).get(&(repository.to_owned(), tag.to_owned())).cloned());
+        let key = || (self.inner.place(), repository.to_owned(), tag.to_owned());
+        own.or_else(|| locked(&self.shared.as_ref()?.manifests).get(&key()).cloned())
+    }
+
+    fn remember(&self, repository: &str, tag: &str, manifest: &Manifest) {
+        let found = (manifest.digest.clone(), manifest.media_type.clone());
+        if let Some(shared) = &self.shared {
+            put(&shared.manifests, (self.inner.place(), repository.to_owned(), tag.to_owned()), found.clone());
+        }
+        if let Some(run) = &self.run {
+            put(&run.manifests, (repository.to_owned(), tag.to_owned()), found);
+        }
     }
 
     fn turn(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<()>> {
@@ -82,10 +106,7 @@ impl CachedStore {
         let what = format!("{}/{repository}{pointer}", self.inner.place());
         let known = match pointer {
             Pointer::Digest(digest) => Some((digest.clone(), String::new())),
-            Pointer::Tag(tag) => {
-                let key = (repository.to_owned(), tag.clone());
-                self.run.as_ref().and_then(|run| locked(&run.manifests).get(&key).cloned())
-            }
+            Pointer::Tag(tag) => self.remembered(repository, tag),
         };
         let turn = known.as_ref().map(|(digest, _)| self.turn(digest));
         let _turn = match &turn {
@@ -99,12 +120,8 @@ impl CachedStore {
         }
         let manifest = self.inner.manifest(repository, pointer).await?;
         self.keep(&manifest.digest, &manifest.bytes);
-        if let (Some(run), Pointer::Tag(tag)) = (&self.run, pointer) {
-            let mut manifests = locked(&run.manifests);
-            if manifests.len() < REMEMBERED {
-                let key = (repository.to_owned(), tag.clone());
-                manifests.insert(key, (manifest.digest.clone(), manifest.media_type.clone()));
-            }
+        if let Pointer::Tag(tag) = pointer {
+            self.remember(repository, tag, &manifest);
         }
         Ok(manifest)
     }
@@ -160,6 +177,13 @@ async fn stream_of(file: std::fs::File, size: u64, digest: &Digest, what: &str) 
     let payload = Payload::Range { file: Arc::new(file), offset: 0, size };
     let (chunks, size) = open_payload(&payload).await?;
     Ok(BlobStream::checked(what, Some(size), chunks, digest, size))
+}
+
+fn put<K: Ord, V>(all: &Mutex<BTreeMap<K, V>>, key: K, value: V) {
+    let mut all = locked(all);
+    if all.len() < REMEMBERED {
+        all.insert(key, value);
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

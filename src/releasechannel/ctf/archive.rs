@@ -207,7 +207,8 @@ fn check_count(count: usize, place: &str, limits: &Limits) -> Result<(), Reposit
 }
 
 fn not_a_tar(place: &str, error: &std::io::Error) -> RepositoryError {
-    RepositoryError::malformed(place, format!("reading the tar archive: {error}"))
+    // Not the error's own text: it may quote the file, whatever that is.
+    RepositoryError::malformed(place, format!("it is no tar archive with a channel, or a damaged one ({})", error.kind()))
 }
 
 #[cfg(test)]

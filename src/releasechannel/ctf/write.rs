@@ -29,6 +29,10 @@ impl Format {
     /// What the name of a file asks for: `.tar`, `.tgz` and `.tar.gz`, else a folder. A name of another kind of archive is refused, since
     /// nobody expects a folder there.
     pub fn of(path: &Path) -> Result<Self, RepositoryError> {
+        if path.to_string_lossy().chars().any(char::is_control) {
+            let shown = path.display().to_string().escape_debug().to_string();
+            return Err(RepositoryError::malformed(shown, "its name has control characters"));
+        }
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
         if ends(&[".tgz", ".tar.gz"]) {
@@ -70,6 +74,7 @@ impl Contents {
     }
 
     fn write_folder(&self, path: &Path) -> Result<(), RepositoryError> {
+        refuse_others(path)?;
         let blobs = path.join("blobs");
         std::fs::create_dir_all(&blobs).map_err(|error| file_error("create", &blobs, error))?;
         for (digest, payload) in &self.blobs {
@@ -98,6 +103,21 @@ impl Contents {
             reader.prove(digest, path)?;
         }
         tar.into_inner().map_err(failed)
+    }
+}
+
+/// A folder that has something else in it is somebody else's. One with `blobs` alone was not finished.
+fn refuse_others(path: &Path) -> Result<(), RepositoryError> {
+    if path.join(INDEX_FILE).is_file() || !path.is_dir() {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path).map_err(|error| file_error("read", path, error))?;
+    match entries.filter_map(Result::ok).find(|entry| entry.file_name() != "blobs") {
+        Some(other) => {
+            let reason = format!("the folder holds {}, and no channel: choose an empty one", other.file_name().display());
+            Err(RepositoryError::malformed(path.display().to_string(), reason))
+        }
+        None => Ok(()),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::repository::{ArtifactStore, BlobStream, Manifest, Pointer};
 
-const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+pub(super) const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 const HOPS: usize = 5;
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -159,7 +159,7 @@ impl Registry {
             let sent = tokio::time::timeout(patience, builder.send()).await;
             let sent = sent.map_err(|_| Failure::Connection(format!("no answer within {} s", patience.as_secs_f64())))?;
             let response = sent.map_err(|error| match untrusted(&error) {
-                Some(reason) => Failure::Final(self.denied(request.what, &reason)),
+                Some(reason) => Failure::Final(self.untrusted(request.what, reason)),
                 None => Failure::Connection(chain(&error)),
             })?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
@@ -179,6 +179,9 @@ impl Registry {
         let refuse = |reason: String| RepositoryError::malformed(self.place_of(request.what), reason);
         let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
         let target = from.join(location).map_err(|_| refuse("the registry redirects to something that is no URL".to_owned()))?;
+        if !matches!(target.scheme(), "http" | "https") {
+            return Err(refuse(format!("the registry redirects to a {}: URL, where no registry is", target.scheme())));
+        }
         let origin = target.origin().ascii_serialization();
         if target.origin() == self.base.origin() {
             return Ok(target);
@@ -357,6 +360,10 @@ impl Registry {
 
     pub(super) fn denied(&self, what: &str, reason: &str) -> RepositoryError {
         RepositoryError::Denied { what: what.to_owned(), place: self.authority.clone(), reason: reason.to_owned() }
+    }
+
+    fn untrusted(&self, what: &str, reason: String) -> RepositoryError {
+        RepositoryError::Untrusted { what: what.to_owned(), place: self.authority.clone(), reason }
     }
 
     pub(super) fn unavailable(&self, what: &str, attempts: u32, cause: &str) -> RepositoryError {

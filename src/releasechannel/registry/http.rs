@@ -104,7 +104,7 @@ pub(super) fn untrusted(error: &reqwest::Error) -> Option<String> {
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {
         if let Some(rustls::Error::InvalidCertificate(reason)) = tls_error(next) {
-            return Some(format!("its certificate is not trusted ({reason}); --ca names a further authority"));
+            return Some(format!("its certificate does not hold ({reason})"));
         }
         cause = next.source();
     }

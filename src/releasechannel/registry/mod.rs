@@ -67,9 +67,15 @@ impl Registries {
         let configuration = Configuration::load(options)?;
         let http = http::Clients::new(options, &configuration)?;
         let shared = Arc::new(Shared { http, configuration, options: options.clone(), web_slots: Mutex::default() });
-        let (cache, remarks) =
-            if remembers || options.cache.is_some() { ContentCache::open(options.cache.as_ref()) } else { (None, Vec::new()) };
-        Ok(Arc::new(Self { shared, hosts: Mutex::default(), cache: cache.map(Arc::new), remembers, remarks }))
+        let (cache, remarks) = match &options.run {
+            Some(run) => (run.cache(), Vec::new()),
+            None if remembers || options.cache.is_some() => {
+                let (cache, remarks) = ContentCache::open(options.cache.as_ref());
+                (cache.map(Arc::new), remarks)
+            }
+            None => (None, Vec::new()),
+        };
+        Ok(Arc::new(Self { shared, hosts: Mutex::default(), cache, remembers, remarks }))
     }
 
     /// What a person should know of the cache.
@@ -131,7 +137,10 @@ impl Registries {
         let both = hosts.entry(key).or_insert_with(|| {
             let registry = Registry::new(Arc::clone(&self.shared), host, plain_http);
             let read: Arc<dyn ArtifactStore> = match &self.cache {
-                Some(cache) => CachedStore::new(registry.clone(), Arc::clone(cache), options.limits.clone(), self.remembers),
+                Some(cache) => {
+                    let limits = options.limits.clone();
+                    CachedStore::new(registry.clone(), Arc::clone(cache), limits, self.remembers, options.run.clone())
+                }
                 None => registry.clone(),
             };
             (registry, read)

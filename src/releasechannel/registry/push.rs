@@ -6,14 +6,15 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use reqwest::header::HeaderValue;
 use reqwest::{Body, Method, StatusCode};
+use url::Url;
 
 use super::Registries;
-use super::client::{Registry, Request};
+use super::client::{MANIFESTS, Registry, Request};
 use super::http::chain;
 use crate::bundle::Kept;
 use crate::ctf::{ContentStore, Contents, IndexEntry, open_payload};
 use crate::digest::Digest;
-use crate::error::RepositoryError;
+use crate::error::{ErrorKind, RepositoryError};
 use crate::repository::{Manifest, entry_digest, media_type};
 use crate::source::RepositoryRef;
 
@@ -22,6 +23,8 @@ use crate::source::RepositoryRef;
 pub struct Pushed {
     /// Manifests and indexes put.
     pub manifests: usize,
+    /// Manifests and indexes that were there already, under the same name.
+    pub unchanged: usize,
     /// Blobs sent.
     pub blobs: usize,
     /// Blobs that were there already, or were taken over from another repository of the registry.
@@ -132,6 +135,10 @@ impl Push<'_> {
     async fn put(&mut self, repository: &str, reference: &str, manifest: &Manifest) -> Result<(), RepositoryError> {
         let what = format!("manifest {reference} of {repository}");
         let url = self.registry.url(repository, &format!("manifests/{reference}"))?;
+        if self.is_there(&url, repository, &what, manifest).await? {
+            self.pushed.unchanged += 1;
+            return Ok(());
+        }
         let mut request =
             Request { method: Method::PUT, body: Some(manifest.bytes.clone()), ..Request::get(url, repository, &what) };
         let content_type =
@@ -140,6 +147,21 @@ impl Push<'_> {
         self.registry.send(&request).await?;
         self.pushed.manifests += 1;
         Ok(())
+    }
+
+    /// Whether the name leads to these bytes already, as the registry says.
+    async fn is_there(&self, url: &Url, repository: &str, what: &str, manifest: &Manifest) -> Result<bool, RepositoryError> {
+        let mut request = Request { method: Method::HEAD, ..Request::get(url.clone(), repository, what) };
+        request.headers.insert("accept", HeaderValue::from_static(MANIFESTS));
+        match self.registry.send(&request).await {
+            Ok(response) => {
+                let said = response.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
+                Ok(said == Some(manifest.digest.as_str()))
+            }
+            Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
+            // Whatever it says to a question: what is pushed is pushed.
+            Err(_) => Ok(false),
+        }
     }
 
     async fn blob(&mut self, repository: &str, digest: &Digest) -> Result<(), RepositoryError> {

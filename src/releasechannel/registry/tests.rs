@@ -40,6 +40,7 @@ async fn what_was_pushed_is_resolved_as_from_the_archive() {
         assert!(pushed.manifests > 0 && pushed.blobs > 0, "{pushed:?}");
         let again = push(&contents, &target, &Registries::new(&options).unwrap()).await.unwrap();
         assert_eq!((again.blobs, again.skipped), (0, pushed.blobs + pushed.skipped), "{name}");
+        assert_eq!((again.manifests, again.unchanged), (0, pushed.manifests + pushed.unchanged), "{name}");
 
         let from_registry = resolve_at(&registry.host, &format!("/{name}"), &options).await.unwrap();
         let archive = format!("ctf::{}//{CHANNEL}", data().join("ocm/ctf").join(name).display());

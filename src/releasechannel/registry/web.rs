@@ -100,7 +100,7 @@ impl Web {
             let sent = tokio::time::timeout(patience, request.send()).await;
             let sent = sent.map_err(|_| Ok(format!("no answer within {} s", patience.as_secs_f64())))?;
             let response = sent.map_err(|error| match untrusted(&error) {
-                Some(reason) => Err(RepositoryError::Denied {
+                Some(reason) => Err(RepositoryError::Untrusted {
                     what: what.to_owned(),
                     place: target.host_str().unwrap_or_default().to_owned(),
                     reason,
@@ -117,6 +117,9 @@ impl Web {
             let next = target
                 .join(location)
                 .map_err(|_| Err(RepositoryError::malformed(what, "it redirects to something that is no URL")))?;
+            if !matches!(next.scheme(), "http" | "https") {
+                return Err(Err(RepositoryError::malformed(what, format!("it redirects to a {}: URL", next.scheme()))));
+            }
             let stays_safe = next.scheme() == "https" || (next.scheme() == "http" && target.scheme() == "http");
             if !stays_safe {
                 return Err(Err(RepositoryError::malformed(what, "it redirects to something that is not encrypted")));

@@ -78,8 +78,11 @@ const HEADER: [&str; 6] = ["ARTIFACT", "COMPONENT VERSION", "VERSION", "REGISTRY
 
 fn row(artifact: &Artifact) -> [String; 6] {
     let secrets: Vec<String> = artifact.pull_secrets.iter().map(ToString::to_string).collect();
+    // Several may differ in nothing but the rest of their identity.
+    let extra: Vec<String> = artifact.resource.extra.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let name = if extra.is_empty() { artifact.name.clone() } else { format!("{} {}", artifact.name, extra.join(",")) };
     [
-        artifact.name.clone(),
+        name,
         artifact.component.version.clone(),
         artifact.version.clone(),
         artifact.registry.clone().unwrap_or_else(|| "in the channel".to_owned()),

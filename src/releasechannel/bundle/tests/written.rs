@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::ctf::INDEX_FILE;
+use crate::source::DESCRIPTORS;
 use crate::versions::to_tag;
 
 /// One archive, read without our own reader: plain JSON and files.

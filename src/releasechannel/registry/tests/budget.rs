@@ -39,6 +39,22 @@ async fn show_04_budget() {
     }
 }
 
+/// Connections of one run remember together: what was resolved is not asked for again by who looks at one component of it.
+#[tokio::test]
+async fn a_run_asks_once_whoever_asks() {
+    let stub = Stub::start(serving(umbrella(3, 3))).await;
+    let options = Options { run: Some(crate::RunMemory::new(None).0), ..plain(&stub.host) };
+    let found = inspect(&source(&stub, "acme.example/bench/channel:1.0.0"), &Selection::default(), &options).await.unwrap();
+    let once = stub.seen().len();
+    for _ in 0..3 {
+        let again = crate::resolve::repository_from_spec(&found.lock.repositories[0], &options).unwrap();
+        for at in found.reachable(&found.root) {
+            again.descriptor(&at).await.unwrap();
+        }
+    }
+    assert_eq!((once, stub.seen().len()), (8, 8));
+}
+
 /// 10 000 tags in pages of 1000, foreign ones among them: one request a page, and two for the one that was chosen.
 #[tokio::test]
 async fn show_04_tags() {
