@@ -199,6 +199,24 @@ async fn a_mirror_without_plinth_gets_it() {
     assert!(image.starts_with(&start), "{image}");
 }
 
+/// A whole rehearsal asks the mirror for each component version once: a manifest and a descriptor.
+#[tokio::test(flavor = "multi_thread")]
+async fn show_04_rehearsal_budget() {
+    let parcel = Parcel::pack().await;
+    let mirror = Registry::start().unwrap();
+    parcel.push(&mirror).await;
+    let before = mirror.asked().unwrap().len();
+    let source = format!("registry.invalid/x//{PLATFORM}:v0.0.4");
+    plinth(&["rehearse", &source, "--mirror", &place(&mirror), "--no-cache"]).await.with_code(0);
+    let asked = mirror.asked().unwrap().split_off(before);
+    let of_components: Vec<&String> = asked.iter().filter(|line| line.contains("/component-descriptors/")).collect();
+    let mut once = of_components.clone();
+    once.sort();
+    once.dedup();
+    assert!(!once.is_empty() && once.len() == of_components.len(), "{of_components:#?}");
+    eprintln!("SHOW 04 rehearsal-budget {} requests, {} for components, none twice", asked.len(), of_components.len());
+}
+
 /// Images are found beside their component too, and a mirror without the channel is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mirror_is_looked_through_before_anything_is_written() {

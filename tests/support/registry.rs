@@ -82,8 +82,17 @@ impl Registry {
 
     /// How many requests it has answered so far, by its access log.
     pub fn requests(&self) -> std::io::Result<usize> {
+        Ok(self.asked()?.len())
+    }
+
+    /// Method and path of every request that it has answered so far, in order.
+    pub fn asked(&self) -> std::io::Result<Vec<String>> {
         let log = fs::read_to_string(self.folder.path().join("registry.log"))?;
-        Ok(log.lines().filter(|line| line.contains(" HTTP/1.1\" ") && line.contains("/v2/")).count())
+        let lines = log.lines().filter(|line| line.contains("/v2/"));
+        Ok(lines
+            .filter_map(|line| line.split(" HTTP/1.1\" ").next().filter(|part| part.len() < line.len())?.rsplit('"').next())
+            .map(str::to_owned)
+            .collect())
     }
 
     /// An HTTP client that trusts it.

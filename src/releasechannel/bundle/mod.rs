@@ -36,6 +36,7 @@ use crate::error::{RepositoryError, ResolveError};
 use crate::image::is_tag;
 use crate::normalise::{Normalisation, normalise};
 use crate::options::Limits;
+use crate::program;
 use crate::repository::{ComponentRepository, ComponentVersion, OciRepository};
 use crate::source::DESCRIPTORS;
 use crate::versions::from_tag;
