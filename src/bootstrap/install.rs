@@ -44,13 +44,26 @@ pub fn platform_kind() -> GroupVersionKind {
 
 /// Everything, in the order in which it is written: who is to act has its rights before it runs.
 pub fn objects(controller: &Controller, name: &str, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Object>, Error> {
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE}});
-    let mut objects = vec![object(account)];
+    let mut objects = vec![account()];
     objects.extend(rights::roles(rights));
     objects.push(locked(lock)?);
     objects.push(kept(controller, name));
     objects.push(deployment(controller, name));
     Ok(objects)
+}
+
+/// The controller alone, as a chart and manifests install it: there is no plan to compute rights from, and no Platform. Its rights are
+/// those that every platform takes; what a platform takes besides is a condition of it, and `plinth grant` adds it.
+pub fn without_a_plan(controller: &Controller, platform: &str) -> Vec<Object> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let mut objects = vec![object(namespace), account()];
+    objects.extend(rights::roles(&rights::of_none()));
+    objects.push(deployment(controller, platform));
+    objects
+}
+
+fn account() -> Object {
+    object(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE}}))
 }
 
 /// The Platform: what the controller keeps, also where it has to go on with a run that ended too early.

@@ -30,7 +30,7 @@ use plinth_api::{GroupVersionKind, Object, ObjectKey, Permission, crds::ARTIFACT
 use plinth_engine::{
     naming, permission,
     ports::ServiceAccount,
-    schema::{Lookup, SchemaSource},
+    schema::{Lookup, SchemaSource, builtin},
 };
 use serde_json::{Map, Value};
 
@@ -82,6 +82,15 @@ pub(crate) fn of(
     }
     needs.secrets(platform);
     needs.places();
+    needs.grants.rights()
+}
+
+/// What the loop needs whatever its platform is: where it is installed without a plan, [`crate::grant`] adds the rest.
+#[must_use]
+pub(crate) fn of_none() -> Rights {
+    let mut needs = Needs { source: builtin(), built: &[], places: &[], grants: Grants::default() };
+    needs.machinery();
+    needs.delivery();
     needs.grants.rights()
 }
 

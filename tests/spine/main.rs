@@ -11,6 +11,7 @@ mod bad_rgd;
 mod bad_server;
 mod beside;
 mod by_hand;
+mod chart;
 mod distribution;
 mod egress;
 mod embedded;

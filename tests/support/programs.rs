@@ -25,6 +25,17 @@ pub fn from_debian(program: &str, package: &str) -> Result<PathBuf, StartError> 
         .ok_or_else(|| StartError::Missing { program: program.to_owned(), get_it: format!("apt-get install {package}") })
 }
 
+/// Finds what renders charts by Helm's own engine, which `./dev servers` builds too.
+pub fn helm_engine() -> Result<PathBuf, StartError> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/build.sh");
+    let said = output(Command::new(&script).arg("--where"), "find what renders charts")?;
+    let path = PathBuf::from(String::from_utf8_lossy(&said).trim());
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(StartError::Missing { program: path.display().to_string(), get_it: "./dev servers".to_owned() })
+}
+
 fn servers_folder() -> Result<PathBuf, StartError> {
     // The script computes the folder's name from what the programs are built of; asking it keeps one rule.
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/build.sh");
