@@ -36,8 +36,8 @@ use planted::Plant;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Lives in a test run, unless `SEEDS` says otherwise: without optimisation each one takes ten times as long, so that plain
-/// `cargo test` lives few, `./dev simulation` all, with optimised code.
-const SEEDS: u64 = if cfg!(debug_assertions) { 30 } else { 2000 };
+/// `cargo test` lives few, and `./dev simulation`, which `./dev test` runs too, all, with optimised code.
+const SEEDS: u64 = if cfg!(debug_assertions) { 12 } else { 2000 };
 /// Every so many seeds one is lived twice, to see that it gives the same log.
 const TWICE: u64 = 100;
 
