@@ -3,6 +3,7 @@
 //! A request is sent on its way ([`seam`](super::seam)), routed ([`route`]), allowed ([`rbac`]), and answered by its verb: [`read`], [`write`], [`delete`], [`watch`].
 
 pub mod check;
+mod definition;
 pub mod delete;
 pub mod discovery;
 mod dispatch;
@@ -17,6 +18,7 @@ pub mod read;
 pub mod route;
 pub mod rules;
 pub mod state;
+mod tokens;
 pub mod validations;
 pub mod watch;
 pub mod write;

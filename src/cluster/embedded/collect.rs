@@ -79,8 +79,7 @@ impl State {
     fn clean_definitions(&mut self, now: Timestamp) {
         for place in self.ending.clone() {
             let Some(crd) = self.store.get(&place) else {
-                self.registry.define(&place.cluster, &place.name, Vec::new());
-                self.ending.remove(&place);
+                self.undefine(&place, now);
                 continue;
             };
             let text = |path: &[&str]| crd.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -96,10 +95,15 @@ impl State {
                 left += usize::from(matches!(kept, Ok(Left::There(_))));
             }
             if left == 0 && matches!(without_finalizer(&mut self.store, &place, CLEANUP), Some(Left::Gone(_))) {
-                self.registry.define(&place.cluster, &place.name, Vec::new());
-                self.ending.remove(&place);
+                self.undefine(&place, now);
             }
         }
+    }
+
+    fn undefine(&mut self, place: &Place, now: Timestamp) {
+        self.registry.define(&place.cluster, &place.name, Vec::new());
+        self.ending.remove(place);
+        self.names_are_free(&place.cluster, &place.name, now);
     }
 }
 

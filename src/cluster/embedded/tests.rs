@@ -205,7 +205,13 @@ async fn tokens_stand_for_service_accounts() {
     admin(&embedded, &format!("POST {accounts}"), &map("robot")).await;
     let (code, request) = admin(&embedded, &format!("POST {accounts}/robot/token"), &json!({})).await;
     assert_eq!(code, 201);
-    for (token, code) in [(request["status"]["token"].as_str().unwrap(), 201), ("nobody", 401)] {
+    let token = request["status"]["token"].as_str().unwrap();
+    for (token, name) in [(token, json!("system:serviceaccount:default:robot")), ("nobody", Value::Null)] {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
+        let (_, answer) = admin(&embedded, "POST /apis/authentication.k8s.io/v1/tokenreviews", &review).await;
+        assert_eq!(answer["status"]["user"]["username"], name, "{answer}");
+    }
+    for (token, code) in [(token, 201), ("nobody", 401)] {
         let review =
             Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews").header("authorization", format!("Bearer {token}"));
         let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});

@@ -2,7 +2,7 @@
 //!
 //! A step has a `name` and `do: METHOD PATH` or `watch: PATH`; `body` (JSON), `apply` (an apply patch), `text` (as it is,
 //! with `type`) or `large` (bytes) or `deep` (levels); `user` to impersonate; `until` a code, or `established`, to wait for what the real server
-//! does by and by; `ignore` a field whose words come from a library of the other language; and `differs` with the reason why
+//! does by and by; `ignore` fields (names with blanks between) whose words come from a library of the other language; and `differs` with the reason why
 //! the answers are not the same, which the test holds too. In texts `{ns}` is the script's namespace, and `{rv:STEP}`,
 //! `{uid:STEP}` and `{continue:STEP}` are taken from an earlier answer.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
@@ -40,11 +40,12 @@ impl Side {
             let answer = self.send(step).await;
             let done = match step["until"].as_str() {
                 None => true,
-                Some("established") => {
+                Some(code) if code.starts_with(char::is_numeric) => code.parse() == Ok(answer.code),
+                Some(condition) => {
+                    let (kind, status) = condition.split_once('=').unwrap_or((condition, "True"));
                     let conditions = answer.body["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+                    conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == status)
                 }
-                Some(code) => code.parse() == Ok(answer.code),
             };
             if done || tokio::time::Instant::now() > deadline {
                 let name = step["name"].as_str().unwrap().to_owned();
@@ -138,7 +139,8 @@ fn steady(value: &Value, ignore: Option<&str>) -> Value {
     match value {
         Value::Object(fields) => {
             let generated = fields.contains_key("generateName");
-            let kept = fields.iter().filter(|(name, _)| !VOLATILE.contains(&name.as_str()) && ignore != Some(name.as_str()));
+            let ignored = |name: &str| ignore.is_some_and(|ignore| ignore.split(' ').any(|other| other == name));
+            let kept = fields.iter().filter(|(name, _)| !VOLATILE.contains(&name.as_str()) && !ignored(name));
             kept.map(|(name, value)| {
                 let marked = MARKED.contains(&name.as_str()) || (generated && name == "name");
                 let value = match name.as_str() {
@@ -207,7 +209,7 @@ fn scripts() -> Vec<Value> {
         let document = plinth_engine::yaml::documents(&text).unwrap().remove(0);
         document.value.as_array().unwrap().clone()
     };
-    ["core.yaml", "crds.yaml", "rules.yaml"].into_iter().flat_map(read).collect()
+    ["core.yaml", "access.yaml", "crds.yaml", "names.yaml", "rules.yaml"].into_iter().flat_map(read).collect()
 }
 
 async fn sides(namespace: &str, real: &kube::Client, own: &kube::Client) -> [Side; 2] {

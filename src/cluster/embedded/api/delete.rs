@@ -1,23 +1,18 @@
-//! Deleting: one object or a collection, with preconditions, propagation and finalizers; and what follows a write.
+//! Deleting: one object or a collection, with preconditions, propagation and finalizers.
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
 use plinth_api::Object;
 use serde_json::{Map, Value, json};
 
 use super::{
-    kinds::{self, Served},
+    kinds::Served,
     problem::Problem,
     read::{filter, list_of, listed, present},
     state::{Ask, Reply, State},
-    write::{SELF, refused},
+    write::refused,
 };
 use crate::embedded::{
     collect::{CLEANUP, FOREGROUND, ORPHAN, is_definition, with_finalizer},
-    fields::managers::{self, Manager, Operation},
-    filter::Reach,
-    store::{Left, Part, Place, Precondition, Refusal},
+    store::{Left, Place, Precondition, Refusal},
 };
 
 /// What a deletion asks for.
@@ -66,85 +61,6 @@ impl State {
         }
         Ok(left)
     }
-
-    /// What the API server does by itself once an object is stored: a CRD is served, and says so.
-    pub(super) fn stored(&mut self, place: &Place, object: &Arc<Object>, now: Timestamp) {
-        if !is_definition(place) {
-            return;
-        }
-        let taken = self.taken(place, object);
-        let conditions = object.status()["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if taken.is_none()
-            || conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-        {
-            self.registry.define(&place.cluster, &place.name, kinds::of_crd(object));
-        }
-        let status = crd_status(object, taken.as_deref(), now);
-        if *object.status() == status {
-            return;
-        }
-        let mut next = (**object).clone();
-        next.0.insert("status".to_owned(), status);
-        let manager = Manager {
-            operation: Operation::Update,
-            name: SELF.to_owned(),
-            api_version: "apiextensions.k8s.io/v1".to_owned(),
-            subresource: "status".to_owned(),
-        };
-        let time = Timestamp::from_second(now.as_second()).map(|at| at.to_string()).unwrap_or_default();
-        if let Some(served) = self.registry.find(&Reach::default(), "apiextensions.k8s.io", "v1", "customresourcedefinitions") {
-            managers::updated(object, &mut next, &served.schema, &manager, &[], &time);
-        }
-        let _ = self.store.update(place, next, Part::Status, &Precondition::default());
-    }
-
-    /// The plural or kind that another CRD of the group already has.
-    fn taken(&self, place: &Place, object: &Object) -> Option<String> {
-        let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
-        let (group, kind) = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
-        let plural = text(&["spec", "names", "plural"]);
-        let others = self.registry.all(&Reach::One(place.cluster.clone()));
-        let clash = others.served.iter().find(|other| other.group == group && other.plural != plural && other.kind == kind);
-        clash.map(|other| other.kind.clone())
-    }
-}
-
-fn crd_status(object: &Object, taken: Option<&str>, now: Timestamp) -> Value {
-    let time = Timestamp::from_second(now.as_second()).map(|at| at.to_string()).unwrap_or_default();
-    let old = object.status();
-    let condition = |kind: &str, holds: bool, reason: &str, message: &str| {
-        let known =
-            old["conditions"].as_array().and_then(|list| list.iter().find(|condition| condition["type"] == kind)).cloned();
-        let status = if holds { "True" } else { "False" };
-        let kept = known.filter(|condition| condition["status"] == status);
-        kept.unwrap_or_else(
-            || json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}),
-        )
-    };
-    let mut conditions = match taken {
-        None => vec![
-            condition("NamesAccepted", true, "NoConflicts", "no conflicts found"),
-            condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
-        ],
-        Some(kind) => vec![
-            condition("NamesAccepted", false, "KindConflict", &format!("{kind:?} is already in use")),
-            condition("Established", false, "NotAccepted", "not all names are accepted"),
-        ],
-    };
-    let own = ["NamesAccepted", "Established"];
-    let others = old["conditions"].as_array().into_iter().flatten();
-    conditions.extend(others.filter(|other| !own.contains(&other["type"].as_str().unwrap_or_default())).cloned());
-    let names = object.spec()["names"].clone();
-    let accepted = if taken.is_none() { names } else { json!({"plural": "", "kind": ""}) };
-    let versions = object.spec()["versions"].as_array().into_iter().flatten();
-    let storage = versions.filter(|version| version["storage"] == true).map(|version| version["name"].clone());
-    let mut stored: Vec<Value> = old["storedVersions"].as_array().cloned().unwrap_or_default();
-    for version in storage {
-        if !stored.contains(&version) {
-            stored.push(version);
-        }
-    }
-    json!({"conditions": conditions, "acceptedNames": accepted, "storedVersions": stored})
 }
 
 fn options(ask: &Ask<'_>) -> Result<Options, Problem> {

@@ -7,7 +7,7 @@ use plinth_api::ClusterKey;
 
 use super::{
     discovery,
-    kinds::Served,
+    kinds::{self, Served},
     problem::Problem,
     rbac::{self, Attempt, User},
     route::{self, Route, Target},
@@ -108,6 +108,8 @@ impl State {
         let (found, known) = match &way.kinds {
             Some(kinds) => (kinds.find(group, version, plural), kinds.served.iter().any(|kind| kind.group == *group)),
             None => match self.registry.find(&way.reach, group, version, plural) {
+                // Kinds of CRDs are a server behind the server, which knows nothing of what is not there.
+                None if way.reach == Reach::default() => (None, kinds::is_builtin(group)),
                 None => (None, self.registry.has_group(&way.reach, group)),
                 found => (found, true),
             },
@@ -175,12 +177,14 @@ impl State {
 /// The verb of a request, in the words of RBAC.
 fn verb(call: &Call, target: &Target) -> Option<&'static str> {
     let named = target.name.is_some();
+    if target.subresource.as_deref() == Some("token") {
+        return (call.method == Method::POST).then_some("create");
+    }
     Some(match (&call.method, named) {
         (&Method::GET, false) if call.query.is("watch") => "watch",
         (&Method::GET, false) => "list",
         (&Method::GET, true) => "get",
         (&Method::POST, false) => "create",
-        (&Method::POST, true) if target.subresource.as_deref() == Some("token") => "create",
         (&Method::PUT, true) => "update",
         (&Method::PATCH, true) => "patch",
         (&Method::DELETE, true) if target.subresource.is_none() => "delete",

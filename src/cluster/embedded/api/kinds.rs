@@ -125,6 +125,11 @@ struct Defined {
 
 static BUILTIN: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| builtin().iter().map(|kind| Arc::new(own(kind))).collect());
 
+/// Whether a group is one of Kubernetes' own.
+pub(super) fn is_builtin(group: &str) -> bool {
+    BUILTIN.iter().any(|served| served.group == group)
+}
+
 impl Registry {
     /// One served version of a resource; over all logical clusters that of the first one that has it.
     pub fn find(&self, reach: &Reach, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {

@@ -244,12 +244,23 @@ pub fn review(store: &Store, cluster: &ClusterKey, user: &User, kind: &str, revi
                 .collect(),
             home: None,
         },
+        "SelfSubjectRulesReview" => return Some(all_rules(store, cluster, user, spec["namespace"].as_str())),
         "SelfSubjectReview" => return Some(json!({"userInfo": {"username": user.name, "groups": user.groups}})),
         _ => return None,
     };
     let attempt = asked(spec);
     let allowed = allowed(store, cluster, &who, &attempt);
     Some(json!({"allowed": allowed}))
+}
+
+/// Everything that somebody may do in a namespace.
+fn all_rules(store: &Store, cluster: &ClusterKey, user: &User, namespace: Option<&str>) -> Value {
+    let namespace = namespace.map(str::to_owned);
+    let mut bound = bindings(store, cluster, "clusterrolebindings", None);
+    bound.extend(namespace.as_ref().into_iter().flat_map(|name| bindings(store, cluster, "rolebindings", Some(name))));
+    let granted = bound.iter().filter(|binding| names(binding, user)).flat_map(|binding| rules(store, cluster, binding));
+    let (paths, resources): (Vec<Value>, Vec<Value>) = granted.partition(|rule| rule["nonResourceURLs"].is_array());
+    json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
 }
 
 fn asked(spec: &Value) -> Attempt {

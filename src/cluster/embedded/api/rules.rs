@@ -1,6 +1,6 @@
 //! Rules of single kinds that no schema says.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use plinth_api::Object;
 use plinth_engine::schema::Schema;
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     kinds::Served,
+    names::{Rule, name_fault},
     problem::FieldFault,
     validations::{BadRule, Rules},
 };
@@ -27,7 +28,7 @@ pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<Fiel
             faults
         }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => role(object, old),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(object),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(object, old),
         _ => Vec::new(),
     };
     faults.truncate(100);
@@ -95,11 +96,11 @@ fn role(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
     vec![fault("FieldValueInvalid", "roleRef", format!("Invalid value: {role}: cannot change roleRef"))]
 }
 
-fn definition(object: &Object) -> Vec<FieldFault> {
-    let mut faults = Vec::new();
+fn definition(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
+    let mut faults = old.map_or_else(Vec::new, |old| kept(object, old));
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let expected = format!("{}.{}", text(&["spec", "names", "plural"]), text(&["spec", "group"]));
-    if object.name() != expected {
+    if object.name() != expected && old.is_none() {
         let message = format!("Invalid value: {:?}: must be spec.names.plural+\".\"+spec.group", object.name());
         faults.push(fault("FieldValueInvalid", "metadata.name", message));
     }
@@ -109,12 +110,7 @@ fn definition(object: &Object) -> Vec<FieldFault> {
         }
     }
     let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let storage = versions.iter().filter(|version| version["storage"] == true).count();
-    if storage != 1 {
-        let message =
-            format!("Invalid value: {}: must have exactly one version marked as storage version", object.spec()["versions"]);
-        faults.push(fault("FieldValueInvalid", "spec.versions", message));
-    }
+    faults.extend(versions_of(object, versions));
     for (index, version) in versions.iter().enumerate() {
         let shared = versions.iter().all(|other| other["schema"] == version["schema"]) && !version["schema"].is_null();
         if shared && index > 0 {
@@ -133,6 +129,54 @@ fn definition(object: &Object) -> Vec<FieldFault> {
                 faults.extend(expressions(schema, &at));
             }
         }
+    }
+    faults
+}
+
+/// What a CRD keeps: its group and plural always, and what says where its objects are once it is served.
+fn kept(object: &Object, old: &Object) -> Vec<FieldFault> {
+    let conditions = old.status()["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_established = conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    let served: &[&str] = if is_established { &["scope", "names.kind"] } else { &[] };
+    let changed = served.iter().chain(&["group", "names.plural"]).filter_map(|path| {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let value = |object: &Object| object.spec().pointer(&pointer).cloned().unwrap_or(json!(""));
+        (value(object) != value(old)).then(|| unchanged(&format!("spec.{path}"), &value(object)))
+    });
+    changed.collect()
+}
+
+/// Names of versions, and in which of them objects are stored.
+fn versions_of(object: &Object, versions: &[Value]) -> Vec<FieldFault> {
+    let mut faults = Vec::new();
+    let all = &object.spec()["versions"];
+    let names: Vec<&str> = versions.iter().map(|version| version["name"].as_str().unwrap_or_default()).collect();
+    for (index, name) in names.iter().enumerate() {
+        let Some(why) = name_fault(name, Rule::Label1035) else { continue };
+        let field = format!("spec.versions[{index}].name");
+        // The first one is the version of old, too.
+        let also = (index == 0).then(|| "spec.version".to_owned());
+        let told = also.into_iter().chain([field]);
+        faults.extend(told.map(|field| fault("FieldValueInvalid", field, format!("Invalid value: {name:?}: {why}"))));
+    }
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+        faults.push(fault(
+            "FieldValueInvalid",
+            "spec.versions",
+            format!("Invalid value: {all}: must contain unique version names"),
+        ));
+    }
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+        let message = format!("Invalid value: {all}: must have exactly one version marked as storage version");
+        faults.push(fault("FieldValueInvalid", "spec.versions", message));
+    }
+    let stored = object.status()["storedVersions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, name) in stored.iter().enumerate().filter(|(_, name)| !names.iter().any(|known| *name == known)) {
+        let text = name.as_str().unwrap_or_default();
+        let message = format!(
+            "Invalid value: {name}: missing from spec.versions; {text} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {text} and removes {text} from status.storedVersions"
+        );
+        faults.push(fault("FieldValueInvalid", format!("status.storedVersions[{index}]"), message));
     }
     faults
 }
