@@ -43,6 +43,8 @@ pub enum Access {
         repository: String,
         /// `name:version`.
         chart: String,
+        /// An authority that its server's certificate is from, PEM; empty where there is none.
+        authority: String,
     },
     /// A file by URL.
     Wget {
@@ -106,7 +108,7 @@ fn helm(access: &Value) -> Result<Access, String> {
     let (repository, chart) = (required(access, "helmRepository")?, required(access, "helmChart")?);
     let version = text(access, "version");
     let chart = if chart.contains(':') || version.is_empty() { chart } else { format!("{chart}:{version}") };
-    Ok(Access::Helm { repository, chart })
+    Ok(Access::Helm { repository, chart, authority: text(access, "caCert").to_owned() })
 }
 
 /// One of the tools takes its fields in any case.

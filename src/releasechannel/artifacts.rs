@@ -121,7 +121,7 @@ impl Place {
                 let pulled = crate::fetch::is_manifest_type(media_type).then(|| format!("{host}/{repository}@{reference}"));
                 Some(Self { registry: host, repository, plain_http, reference: pulled })
             }
-            Access::Helm { repository, chart } => {
+            Access::Helm { repository, chart, .. } => {
                 let url = url::Url::parse(repository).ok()?;
                 let path = url.path().trim_matches('/').to_owned();
                 let reference = Some(format!("{}/{chart}", repository.trim_end_matches('/')));

@@ -187,7 +187,13 @@ impl Fetcher {
                 let stream = web::open(&self.registries.web(), &url, &asked, what, &self.limits).await?;
                 Ok(Found::Blob { stream, media_type })
             }
-            Access::Helm { repository, chart } => self.open_chart(&repository, &chart, what).await,
+            Access::Helm { repository, chart, authority } if authority.is_empty() => {
+                self.open_chart(&repository, &chart, what).await
+            }
+            Access::Helm { repository, chart, authority } => {
+                let fetcher = self.trusting(authority).map_err(|error| RepositoryError::malformed(what, error))?;
+                fetcher.open_chart(&repository, &chart, what).await
+            }
             Access::Other { kind, reason } => Err(unsupported(what, &format!("access type `{kind}`: {reason}"))),
         }
     }
@@ -206,6 +212,22 @@ impl Fetcher {
         let (store, repository) = (source.artifacts(), source.location(component));
         let manifest = store.manifest(&repository, &Pointer::Digest(reference.clone())).await?;
         Ok(Found::Artifact(Artifact { store, repository, manifest }))
+    }
+
+    /// A fetcher that trusts one authority more. The access that names it is not signed, so that nobody is told a login for its sake.
+    fn trusting(&self, authority: String) -> Result<Self, ResolveError> {
+        let of = self.registries.options();
+        let mut options = Options {
+            no_user_config: true,
+            ocm_config: None,
+            docker_config: None,
+            ocm_config_texts: Vec::new(),
+            docker_config_texts: Vec::new(),
+            credentials: std::collections::BTreeMap::new(),
+            ..of.clone()
+        };
+        options.ca_pem.push(authority);
+        Ok(Self { registries: crate::registry::Registries::new(&options)?, limits: self.limits.clone() })
     }
 
     /// A Helm repository over HTTP, or a chart in a registry.

@@ -328,7 +328,7 @@ pub(super) fn leads_out(access: &Access) -> Option<String> {
         Access::OciArtifact { image } => Some(image.clone()),
         Access::OciBlob { repository, digest, .. } => Some(format!("{repository}@{digest}")),
         Access::Wget { url, .. } => Some(url.clone()),
-        Access::Helm { repository, chart } => Some(format!("{chart} in {repository}")),
+        Access::Helm { repository, chart, .. } => Some(format!("{chart} in {repository}")),
         Access::LocalBlob { .. } | Access::Relative { .. } | Access::Nothing | Access::Other { .. } => None,
     }
 }

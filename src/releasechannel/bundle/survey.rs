@@ -165,7 +165,7 @@ async fn sizes_of(
             Ok((store.place(), one(digest, size)))
         }
         Access::Wget { url, .. } => Ok((url, None)),
-        Access::Helm { repository, chart } => Ok((format!("{}/{chart}", repository.trim_end_matches('/')), None)),
+        Access::Helm { repository, chart, .. } => Ok((format!("{}/{chart}", repository.trim_end_matches('/')), None)),
         _ => match fetcher.open(node.source.as_ref(), &node.descriptor.name, resource, what).await? {
             Found::Artifact(artifact) => Ok((artifact.store.place(), Some(of_artifact(&artifact, kept, what).await?))),
             Found::Blob { stream, .. } => Ok((String::new(), stream.size().and_then(|size| one(Digest::of(b""), Some(size))))),

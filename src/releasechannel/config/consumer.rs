@@ -56,18 +56,33 @@ impl WebConsumer {
     }
 }
 
+/// What a client shows of itself, PEM. Its `Debug` shows nothing of the key.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ClientCertificate {
+    /// The certificate, with its chain.
+    pub(crate) certificate: String,
+    /// Its key.
+    pub(crate) key: String,
+}
+
+impl std::fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ClientCertificate(hidden)")
+    }
+}
+
 /// One entry: which repositories it is for, and its properties.
 #[derive(Debug)]
-pub(super) struct Consumer {
+pub(super) struct Consumer<C = Credential> {
     pub(super) identity: BTreeMap<String, String>,
-    pub(super) credential: Credential,
+    pub(super) credential: C,
     /// The file that it is in, for people.
     pub(super) origin: String,
 }
 
 /// The most specific consumer that matches: longest path, then port, then scheme; among equals the last, because later files win.
-pub(super) fn best<'a>(consumers: &'a [Consumer], wanted: &RequestedRepository, types: &[&str]) -> Option<&'a Consumer> {
-    let is_of_type = |consumer: &&Consumer| consumer.identity.get("type").is_some_and(|kind| types.contains(&kind.as_str()));
+pub(super) fn best<'a, C>(consumers: &'a [Consumer<C>], wanted: &RequestedRepository, types: &[&str]) -> Option<&'a Consumer<C>> {
+    let is_of_type = |consumer: &&Consumer<C>| consumer.identity.get("type").is_some_and(|kind| types.contains(&kind.as_str()));
     let of_type = consumers.iter().filter(is_of_type);
     let matching = of_type.filter_map(|consumer| Some((specificity(&consumer.identity, wanted)?, consumer)));
     matching.max_by_key(|(specificity, _)| *specificity).map(|(_, consumer)| consumer)

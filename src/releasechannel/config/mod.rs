@@ -7,7 +7,7 @@ mod ocm;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-pub(crate) use consumer::{RequestedRepository, WebConsumer};
+pub(crate) use consumer::{ClientCertificate, RequestedRepository, WebConsumer};
 pub(crate) use ocm::{KeySource, Resolver};
 
 use url::Url;
@@ -21,6 +21,7 @@ const LIMIT: u64 = 8 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Configuration {
     consumers: Vec<consumer::Consumer>,
+    certified: Vec<consumer::Consumer<ClientCertificate>>,
     dockers: Vec<docker::DockerConfig>,
     hosts: BTreeMap<String, Credential>,
     pub(crate) resolvers: Vec<Resolver>,
@@ -90,10 +91,12 @@ impl Configuration {
 impl Configuration {
     /// The credential for a file or chart at a URL: only consumers of that kind count, never those of registries.
     pub(crate) fn web_credential(&self, consumer: WebConsumer, url: &Url) -> Option<Credential> {
-        let (host, tls) = (url.host_str()?, url.scheme() == "https");
-        let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let wanted = RequestedRepository::new(&authority, tls, url.path().trim_matches('/'));
-        consumer::best(&self.consumers, &wanted, consumer.types()).map(|found| found.credential.clone())
+        consumer::best(&self.consumers, &requested(url)?, consumer.types()).map(|found| found.credential.clone())
+    }
+
+    /// The certificate that a client shows there.
+    pub(crate) fn web_certificate(&self, consumer: WebConsumer, url: &Url) -> Option<ClientCertificate> {
+        consumer::best(&self.certified, &requested(url)?, consumer.types()).map(|found| found.credential.clone())
     }
 
     /// Where the credential for a repository is, for people. Runs no helper, so a helper is named without knowing its answer.
@@ -104,6 +107,12 @@ impl Configuration {
         let consumer = consumer::best(&self.consumers, wanted, consumer::REGISTRY).map(|consumer| consumer.origin.clone());
         consumer.or_else(|| self.dockers.iter().find_map(|docker| docker.origin(wanted)))
     }
+}
+
+fn requested(url: &Url) -> Option<RequestedRepository> {
+    let (host, tls) = (url.host_str()?, url.scheme() == "https");
+    let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    Some(RequestedRepository::new(&authority, tls, url.path().trim_matches('/')))
 }
 
 fn ocm_files(options: &Options, home: Option<&Path>) -> Vec<PathBuf> {

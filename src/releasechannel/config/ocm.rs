@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::consumer::{Consumer, glob};
+use super::consumer::{ClientCertificate, Consumer, glob};
 use super::docker::DockerConfig;
 use super::{Configuration, LIMIT};
 use crate::error::{RepositoryError, ResolveError};
@@ -133,6 +133,11 @@ fn read_consumer(configuration: &mut Configuration, identity: &Value, consumer: 
         match text(properties, "certificateAuthority") {
             "" => {}
             pem => configuration.ca_pem.push(pem.to_owned()),
+        }
+        let (certificate, key) = (text(properties, "certificate").to_owned(), text(properties, "privateKey").to_owned());
+        if !certificate.is_empty() && !key.is_empty() {
+            let credential = ClientCertificate { certificate, key };
+            configuration.certified.push(Consumer { identity: identity.clone(), credential, origin: what.to_owned() });
         }
         if let Some(credential) = credential_of(properties) {
             configuration.consumers.push(Consumer { identity: identity.clone(), credential, origin: what.to_owned() });

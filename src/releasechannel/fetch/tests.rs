@@ -201,3 +201,90 @@ async fn the_hash_of_a_packed_artifact_counts_by_one_name_only() {
         assert_eq!(read.is_ok(), is_right, "{hash} {normalisation} {value}: {:?}", read.map_err(|error| error.to_string()));
     }
 }
+
+/// A server with a certificate of an authority of its own, which wants one from its clients too; files are those of the folder.
+struct Guarded {
+    server: std::process::Child,
+    folder: tempfile::TempDir,
+    host: String,
+}
+
+impl Guarded {
+    async fn start(chart: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let openssl = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("openssl");
+            command
+                .args(arguments)
+                .current_dir(folder.path())
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null());
+            command
+        };
+        for name in ["server", "client"] {
+            let (key, certificate, subject) = (format!("{name}.key"), format!("{name}.pem"), format!("/CN={name}"));
+            let make = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", &subject, "-addext"];
+            let into = ["subjectAltName=IP:127.0.0.1", "-keyout", &key, "-out", &certificate];
+            assert!(openssl(&[&make[..], &into].concat()).status().expect("apt-get install openssl").success());
+        }
+        let index = "apiVersion: v1\nentries:\n  gateway:\n  - {version: 1.3.0, urls: [gateway.tgz]}\n";
+        std::fs::write(folder.path().join("index.yaml"), index).unwrap();
+        std::fs::write(folder.path().join("gateway.tgz"), chart).unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let host = format!("127.0.0.1:{port}");
+        let serve = ["s_server", "-accept", &host, "-cert", "server.pem", "-key", "server.key", "-WWW"];
+        let wanting = ["-Verify", "1", "-CAfile", "client.pem", "-verify_return_error", "-quiet"];
+        let server = openssl(&[&serve[..], &wanting].concat()).stdin(std::process::Stdio::null()).spawn().unwrap();
+        for _ in 0..500 {
+            if tokio::net::TcpStream::connect(&host).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        Self { server, folder, host }
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(name)).unwrap()
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// A chart's server may have an authority that only the access names, and want a certificate of its clients, which the configuration has.
+#[tokio::test]
+async fn charts_behind_an_authority_and_a_client_certificate() {
+    let chart = b"chart bytes";
+    let guarded = Guarded::start(chart).await;
+    let mut access = json!({"type": "helm", "helmRepository": format!("https://{}", guarded.host), "helmChart": "gateway:1.3.0"});
+    let indented = |name: &str| guarded.text(name).lines().map(|line| format!("        {line}\n")).collect::<String>();
+    let configuration = format!(
+        "type: generic.config.ocm.software/v1\nconfigurations:\n- type: credentials.config.ocm.software\n  consumers:\n  - identity: {{type: HelmChartRepository, hostname: 127.0.0.1}}\n    credentials:\n    - type: Credentials/v1\n      properties:\n       certificate: |\n{}       privateKey: |\n{}",
+        indented("client.pem"),
+        indented("client.key")
+    );
+    let quick = || {
+        let mut options = offline();
+        options.limits.attempts = 1;
+        options
+    };
+    let untrusted = fetch_with(access.clone(), Some(chart), &quick()).await.unwrap_err();
+    assert!(matches!(&untrusted, ResolveError::Repository { source: RepositoryError::Untrusted { .. }, .. }), "{untrusted}");
+    assert!(untrusted.hint().unwrap().contains("--ca"), "{untrusted}");
+
+    let mut options = Options { ca_pem: vec![guarded.text("server.pem")], ..quick() };
+    assert!(fetch_with(access.clone(), Some(chart), &options).await.is_err(), "nobody was asked for a certificate");
+    options.ocm_config_texts = vec![configuration];
+    assert_eq!(&fetch_with(access.clone(), Some(chart), &options).await.unwrap()[..], chart);
+
+    // The authority of the access is trusted, and nobody is told a login for its sake: here the server goes without.
+    access["caCert"] = guarded.text("server.pem").into();
+    options.ca_pem.clear();
+    let told = fetch_with(access, Some(chart), &options).await.unwrap_err();
+    assert!(!matches!(&told, ResolveError::Repository { source: RepositoryError::Untrusted { .. }, .. }), "{told}");
+}

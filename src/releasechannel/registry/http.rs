@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use url::Url;
 
-use crate::config::Configuration;
+use crate::config::{ClientCertificate, Configuration};
 use crate::ctf::archive::read_file;
 use crate::error::ResolveError;
 use crate::options::Options;
@@ -22,6 +22,7 @@ const SILENCE: Duration = Duration::from_mins(1);
 pub(crate) struct Clients {
     checking: Client,
     trusting: Option<Client>,
+    authorities: Vec<CertificateDer<'static>>,
     insecure: BTreeSet<String>,
 }
 
@@ -30,10 +31,20 @@ impl Clients {
     pub(super) fn new(options: &Options, configuration: &Configuration) -> Result<Self, ResolveError> {
         // Fails only where somebody chose a provider before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let checking = client(super::trust::configuration(certificates(options, configuration)?)?)?;
+        let authorities = certificates(options, configuration)?;
+        let checking = client(super::trust::configuration(authorities.clone(), None)?)?;
         let insecure = configuration.insecure_tls.clone();
         let trusting = if insecure.is_empty() { None } else { Some(client(super::trust::blind()?)?) };
-        Ok(Self { checking, trusting, insecure })
+        Ok(Self { checking, trusting, authorities, insecure })
+    }
+
+    /// A client that shows this certificate. It checks the other side's, whatever is switched off for its host.
+    pub(super) fn certified(&self, own: &ClientCertificate) -> Result<Client, ResolveError> {
+        let what = "the client certificate";
+        let refuse = |reason: String| ResolveError::Option { option: what.to_owned(), reason };
+        let chain = bundle(own.certificate.as_bytes(), what)?;
+        let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).map_err(|error| refuse(format!("its key: {error}")))?;
+        client(super::trust::configuration(self.authorities.clone(), Some((chain, key)))?)
     }
 
     /// The client for a URL. A redirect to another host meets that host's own switch.

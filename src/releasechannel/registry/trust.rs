@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
@@ -13,26 +13,32 @@ use x509_cert::der::Decode;
 
 use crate::error::ResolveError;
 
-/// A TLS configuration that trusts these certificates besides the system's.
-pub(super) fn configuration(extra: Vec<CertificateDer<'static>>) -> Result<ClientConfig, ResolveError> {
+/// A certificate with its chain, and its key.
+type Own = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// A TLS configuration that trusts these certificates besides the system's, and shows its own where there is one.
+pub(super) fn configuration(extra: Vec<CertificateDer<'static>>, own: Option<Own>) -> Result<ClientConfig, ResolveError> {
     let provider = Arc::new(ring::default_provider());
     // A container without certificates has no authorities at all. It can still speak plain HTTP, and to what was given.
     let authorities = Verifier::new_with_extra_roots(extra.iter().cloned(), Arc::clone(&provider)).ok();
-    with(Trust { authorities, given: extra, takes_all: false, provider })
+    with(Trust { authorities, given: extra, takes_all: false, provider }, own)
 }
 
 /// A TLS configuration that takes every certificate, for hosts that somebody named so. What is read there is still proven by its digests.
 pub(super) fn blind() -> Result<ClientConfig, ResolveError> {
     let provider = Arc::new(ring::default_provider());
-    with(Trust { authorities: None, given: Vec::new(), takes_all: true, provider })
+    with(Trust { authorities: None, given: Vec::new(), takes_all: true, provider }, None)
 }
 
-fn with(trust: Trust) -> Result<ClientConfig, ResolveError> {
+fn with(trust: Trust, own: Option<Own>) -> Result<ClientConfig, ResolveError> {
     let refuse =
         |error: Error| ResolveError::Option { option: "the certificate authorities".to_owned(), reason: error.to_string() };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&trust.provider));
     let builder = builder.with_safe_default_protocol_versions().map_err(refuse)?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth())
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(trust));
+    let Some((chain, key)) = own else { return Ok(builder.with_no_client_auth()) };
+    let refuse = |error: Error| ResolveError::Option { option: "the client certificate".to_owned(), reason: error.to_string() };
+    builder.with_client_auth_cert(chain, key).map_err(refuse)
 }
 
 /// What the authorities say; and where they say no, whether the registry shows exactly a certificate that was given. A self-signed

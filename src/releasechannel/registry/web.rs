@@ -45,12 +45,15 @@ impl Web {
         }
         let limits = &self.shared.options.limits;
         let authorization = self.shared.configuration.web_credential(asked.consumer, url).map(|credential| header(&credential));
+        let certificate = self.shared.configuration.web_certificate(asked.consumer, url);
+        let own = certificate.map(|certificate| self.shared.http.certified(&certificate)).transpose();
+        let login = Login { authorization, own: own.map_err(|error| RepositoryError::malformed(what, error))? };
         let slots = self.slots(place);
         let _slot = slots.acquire().await;
         let mut cause = String::new();
         for attempt in 1..=limits.attempts.max(1) {
             let mut pause = limits.backoff * 2_u32.saturating_pow(attempt - 1);
-            match self.follow(url, asked, authorization.as_deref(), what).await {
+            match self.follow(url, asked, &login, what).await {
                 Ok(response) => match retry_after(&response) {
                     Later::No => return judged(response, what, place),
                     Later::Yes(later) => {
@@ -80,17 +83,19 @@ impl Web {
         &self,
         url: &Url,
         asked: &Asked,
-        authorization: Option<&str>,
+        login: &Login,
         what: &str,
     ) -> Result<Response, Result<String, RepositoryError>> {
         let mut target = url.clone();
         for _ in 0..HOPS {
-            let mut request = self.shared.http.of(&target).get(target.clone());
-            if target.origin() == url.origin() {
+            let is_asked = target.origin() == url.origin();
+            let own = login.own.as_ref().filter(|_| is_asked);
+            let mut request = own.unwrap_or_else(|| self.shared.http.of(&target)).get(target.clone());
+            if is_asked {
                 for (key, value) in &asked.headers {
                     request = request.header(key, value);
                 }
-                if let Some(value) = authorization.and_then(|text| HeaderValue::from_str(text).ok()) {
+                if let Some(value) = login.authorization.as_ref().and_then(|text| HeaderValue::from_str(text).ok()) {
                     let mut value = value;
                     value.set_sensitive(true);
                     request = request.header("authorization", value);
@@ -128,6 +133,13 @@ impl Web {
         }
         Err(Err(RepositoryError::malformed(what, format!("it redirects more than {HOPS} times"))))
     }
+}
+
+/// What the host that is asked for is shown, and no other.
+struct Login {
+    authorization: Option<String>,
+    /// With a certificate of its own.
+    own: Option<reqwest::Client>,
 }
 
 fn header(credential: &Credential) -> String {

@@ -404,3 +404,11 @@ async fn a_body_that_drips_ends_and_is_named() {
     }
     dripping.abort();
 }
+
+/// A redirect to what no registry is at is said as that.
+#[tokio::test]
+async fn a_redirect_to_a_file_is_named() {
+    let stub = Stub::start(|_, _| http("307 Temporary Redirect", &[("location", "file:///etc/passwd")], b"")).await;
+    let error = blob(&store(&stub, offline()), &Digest::of(b"x")).await.unwrap_err();
+    assert!(error.to_string().contains("redirects to a file: URL, where no registry is"), "{error}");
+}
