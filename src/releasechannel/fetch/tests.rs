@@ -262,7 +262,7 @@ async fn charts_behind_an_authority_and_a_client_certificate() {
     let chart = b"chart bytes";
     let guarded = Guarded::start(chart).await;
     let mut access = json!({"type": "helm", "helmRepository": format!("https://{}", guarded.host), "helmChart": "gateway:1.3.0"});
-    let indented = |name: &str| guarded.text(name).lines().map(|line| format!("        {line}\n")).collect::<String>();
+    let indented = |name: &str| format!("        {}\n", guarded.text(name).trim_end().replace('\n', "\n        "));
     let configuration = format!(
         "type: generic.config.ocm.software/v1\nconfigurations:\n- type: credentials.config.ocm.software\n  consumers:\n  - identity: {{type: HelmChartRepository, hostname: 127.0.0.1}}\n    credentials:\n    - type: Credentials/v1\n      properties:\n       certificate: |\n{}       privateKey: |\n{}",
         indented("client.pem"),
