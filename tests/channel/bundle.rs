@@ -115,6 +115,20 @@ fn a_broken_run_goes_on() {
     assert!(std::fs::read(&file).unwrap() == whole);
 }
 
+/// What one repository of the registry has, another takes over: it is sent once.
+#[test]
+fn blobs_of_other_repositories_are_mounted() {
+    let site = Site::new();
+    let (host, file) = (site.registry.host(), site.path("bundle"));
+    bundled(&[&archive("ctf/v2-byval", CHANNEL), "-f", &file]).with_code(0);
+    plinth(&["bundle", "push", &file, &host, "--plain-http", &host]).with_code(0);
+    let asked = site.registry.asked().unwrap();
+    let count = |start: &str, part: &str| asked.iter().filter(|line| line.starts_with(start) && line.contains(part)).count();
+    let (begun, mounts, sent) = (count("POST", "/blobs/uploads/"), count("POST", "mount="), count("PUT", "/blobs/uploads/"));
+    assert!(mounts > 5 && sent == begun - mounts, "{begun} begun, {mounts} mounts, {sent} sent");
+    eprintln!("SHOW 04 mounts {mounts} blobs taken over, {sent} sent");
+}
+
 /// An archive by reference takes no content along, which is said.
 #[test]
 fn what_is_only_referred_to_is_said_by_push() {
