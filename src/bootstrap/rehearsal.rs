@@ -50,9 +50,10 @@ pub async fn rehearse(request: &Request<'_>, ports: &Ports, approver: &dyn Appro
     let found = survey::survey(ports, venue).await;
     ports.control.stop().await;
     let state = ports.log.state();
-    let verdict = verdict::judge(ended, &state, found, &noted.missing());
+    let mut verdict = verdict::judge(ended, &state, found, &noted.missing());
     if ended.is_none() {
-        let message = "nothing will happen any more, and the platform is not ready".to_owned();
+        "nothing will happen any more, and the platform is not ready".clone_into(&mut verdict.message);
+        let message = verdict.message.clone();
         ports.log.record(EventKind::RunFinished { outcome: verdict.outcome, message, hint: None });
     }
     verdict

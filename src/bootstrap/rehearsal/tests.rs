@@ -59,6 +59,7 @@ async fn a_kind_that_nobody_brings_is_named_with_its_node() {
     bench.brings.clear();
     let verdict = rehearsed(&bench, "").await;
     assert_eq!(verdict.outcome, Outcome::Deadline, "{verdict:#?}");
+    assert!(verdict.message.starts_with("nothing will happen any more"), "also where only the verdict is read");
     let [kind] = verdict.kinds.as_slice() else { panic!("{verdict:#?}") };
     assert_eq!(
         (kind.kind.to_string().as_str(), kind.expected_from.as_deref()),
