@@ -130,6 +130,12 @@ impl Follower {
         tokio::time::sleep(GATHER).await;
     }
 
+    /// An object as the platform's graphs want it.
+    pub(crate) async fn wanted(&mut self, key: &ObjectKey) -> Result<Option<Object>, ReadError> {
+        let seen = Seen(Arc::clone(&self.hub));
+        tree::wanted(&self.platform, &seen, &self.host, &mut self.memory, key).await
+    }
+
     async fn judge(&mut self) -> Result<Tree, ReadError> {
         let seen = Seen(Arc::clone(&self.hub));
         Tree::load_again(&self.platform, &seen, &self.host, &mut self.memory).await

@@ -12,6 +12,8 @@ use plinth_engine::{
     ports::{ReadError, Reader},
 };
 
+use serde_json::Value;
+
 use super::{Found, Graphs, Leaf};
 
 /// Reason of what waits for its kind.
@@ -64,6 +66,38 @@ pub(super) fn judged(graphs: &Graphs, found: &Found, outside: &Found) -> BTreeMa
         }
     }
     judged
+}
+
+/// One child as its graph wants it, without the fields that are known only during the run.
+pub(super) fn wanted(graphs: &Graphs, found: &Found, outside: &Found, key: &ObjectKey) -> Option<Object> {
+    let makes = |graph: &Graph| graph.nodes.iter().any(|node| node.kind.is_owned() && node.gvk == key.gvk);
+    instances(graphs, found).filter(|(.., graph)| makes(graph)).find_map(|(instance, object, graph)| {
+        let rendered = graph::render_with(graph, object, &observed(graph, object, found, outside));
+        let is_it = |rendered: &Rendered| {
+            let node = graph.node(&rendered.node).filter(|node| node.kind.is_owned());
+            node.and_then(|node| key_of(node, rendered, instance)).as_ref() == Some(key)
+        };
+        let mut wanted = rendered.into_iter().find(is_it)?.object;
+        wanted.0.retain(|_, value| is_known(value));
+        Some(wanted)
+    })
+}
+
+/// Takes out what still is an expression; false where nothing is left.
+fn is_known(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => !text.contains("${"),
+        Value::Array(list) => {
+            // Elements are compared by their place, so that a list is known as a whole or not at all.
+            list.iter_mut().all(is_known)
+        }
+        Value::Object(fields) => {
+            let was_empty = fields.is_empty();
+            fields.retain(|_, value| is_known(value));
+            was_empty || !fields.is_empty()
+        }
+        _ => true,
+    }
 }
 
 /// What nodes are read as: the instance's children, and what it only reads.

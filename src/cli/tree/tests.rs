@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use plinth_bootstrap::memory::FakeCluster;
-use plinth_engine::schema::builtin;
+use plinth_engine::{graph, schema::builtin};
 use serde_json::{Value, json};
 
 use super::*;
@@ -221,7 +221,7 @@ async fn a_platform_that_was_only_begun_is_not_ready_and_not_absent() {
     let tree = load(&cluster).await;
     assert_eq!((tree.health(), tree.begun.as_deref()), (Health::InProgress, Some("there is no Top.x.test yet")));
 
-    for (key, _) in cluster.objects().into_iter().filter(|(key, _)| key.gvk.kind == rgd::KIND) {
+    for (key, _) in cluster.objects().into_iter().filter(|(key, _)| key.gvk.kind == plinth_api::rgd::KIND) {
         cluster.take(&key);
     }
     for (key, mut crd) in cluster.objects().into_iter().filter(|(key, _)| key.gvk.kind == "CustomResourceDefinition") {
@@ -258,7 +258,7 @@ async fn a_removal_that_was_killed_is_seen() {
     cluster.take(&key("x.test/v1", "App", "app")).unwrap();
     assert_eq!(removing().await, None, "as if it had not come up yet");
 
-    let definitions: Vec<ObjectKey> = cluster.objects().into_keys().filter(|key| key.gvk.kind == rgd::KIND).collect();
+    let definitions: Vec<ObjectKey> = cluster.objects().into_keys().filter(|key| key.gvk.kind == plinth_api::rgd::KIND).collect();
     let definition = definitions.iter().find(|key| key.name == "top").unwrap();
     delete(definition);
     assert_eq!(removing().await, Some(format!("{definition} is being deleted")));
@@ -267,4 +267,23 @@ async fn a_removal_that_was_killed_is_seen() {
     cluster.put(&crd);
     cluster.take(definition).unwrap();
     assert!(removing().await.unwrap().starts_with("the definition of CustomResourceDefinition"));
+}
+
+/// On day 2 nobody has a plan at hand: what is wanted comes from the graph.
+#[tokio::test]
+async fn what_a_child_should_be_is_known_without_a_run() {
+    let cluster = platform();
+    let ask = async |kind: &str, name: &str| {
+        let mut memory = Memory::default();
+        wanted(PLATFORM, cluster.as_ref(), cluster.as_ref(), &mut memory, &key("v1", kind, name)).await.unwrap()
+    };
+    let config = ask("ConfigMap", "config").await.unwrap();
+    assert_eq!(config.0["data"], json!({"text": "x"}));
+    // What it reads of others is there, and else is left out.
+    let user = ask("ServiceAccount", "user").await.unwrap();
+    assert_eq!(user.annotation("volume"), Some("Bound"));
+    cluster.take(&key("v1", "PersistentVolumeClaim", "claim"));
+    let user = ask("ServiceAccount", "user").await.unwrap();
+    assert_eq!((user.name(), user.annotation("volume")), ("user", None));
+    assert_eq!(ask("ConfigMap", "other").await, None);
 }

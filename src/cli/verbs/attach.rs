@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
-    sync::mpsc,
+    sync::{Arc, mpsc},
     time::Duration,
 };
 
@@ -22,7 +22,7 @@ use crate::{
     platform,
     present::Teller,
     screen,
-    wire::{self, Fetcher, connect},
+    wire::{self, Fetcher, Wanted, connect},
 };
 
 /// How often the file is looked at. It is a local file; no server is asked.
@@ -43,7 +43,7 @@ pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outc
         return tell(past.events, tail, &teller).await;
     }
     let (sender, messages) = screen::watched(&past.events);
-    let fetcher = Fetcher::new(host, std::collections::BTreeMap::new(), sender.clone());
+    let fetcher = Fetcher::new(host, Wanted::Run(Arc::default()), sender.clone());
     let reader = tokio::spawn(forward(past.events, tail, sender));
     let model = screen::model(&config).watching(place);
     let perform = move |effect| {

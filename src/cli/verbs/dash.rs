@@ -1,11 +1,15 @@
 //! `plinth dash`: a platform on day 2. Reads only.
 
-use std::{collections::BTreeMap, sync::mpsc, time::Duration};
+use std::{sync::mpsc, time::Duration};
 
 use jiff::Timestamp;
+use plinth_api::{Object, ObjectKey};
 use plinth_run::{Filter, Outcome, Sink};
 use plinth_tui::{Effect, Message};
-use tokio::{sync::mpsc as channel, time::timeout};
+use tokio::{
+    sync::{mpsc as channel, oneshot},
+    time::timeout,
+};
 
 use crate::{
     args::{Dash, Global},
@@ -16,7 +20,7 @@ use crate::{
     platform,
     present::Talk,
     screen,
-    wire::{Fetcher, Host, connect, stopped},
+    wire::{Fetcher, Host, Wanted, connect, stopped},
 };
 
 /// How long the server may take to say which platform there is before the view opens without knowing.
@@ -46,10 +50,11 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
     let name = named_at_once(asked, &host).await?;
     let (sender, messages) = mpsc::channel();
     let _open = sender.send(Message::Run(Box::new(follow::opening(&server))));
-    let fetcher = Fetcher::new(host.clone(), BTreeMap::new(), sender.clone());
+    let (asks, asked) = channel::channel(1);
+    let fetcher = Fetcher::new(host.clone(), Wanted::Graphs(asks), sender.clone());
     let (refresh, refreshed) = channel::channel(1);
     let place = global.context.clone().unwrap_or_else(|| server.clone());
-    let following = tokio::spawn(Following { host, server, name, refreshed, sender }.run());
+    let following = tokio::spawn(Following { host, server, name, refreshed, asked, sender }.run());
     let mut model = screen::model(&config).watching(place);
     filter.clone_into(&mut model.ui.filter_text);
     model.ui.filter = parsed;
@@ -81,6 +86,8 @@ struct Following {
     /// The platform, where it is known.
     name: Option<String>,
     refreshed: channel::Receiver<()>,
+    /// Objects whose wanted form the view asks for.
+    asked: channel::Receiver<(ObjectKey, oneshot::Sender<Option<Object>>)>,
     sender: mpsc::Sender<Message>,
 }
 
@@ -98,6 +105,10 @@ impl Following {
             tokio::select! {
                 biased;
                 Some(()) = self.refreshed.recv() => follower.refresh(),
+                Some((key, answer)) = self.asked.recv() => {
+                    // A terminal that is gone asks no more; what cannot be read has no wanted form.
+                    let _gone = answer.send(follower.wanted(&key).await.unwrap_or_default());
+                }
                 more = follower.next() => events = more,
             }
         }

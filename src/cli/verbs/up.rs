@@ -33,7 +33,7 @@ use crate::{
     out::Out,
     present::Teller,
     saved, screen,
-    wire::{self, Ask, AskInText, Fetcher, Host, Session, Turn, before_the_run, connect, interrupted, listen},
+    wire::{self, Ask, AskInText, Fetcher, Host, Session, Turn, Wanted, before_the_run, connect, interrupted, listen},
 };
 
 /// A channel, what was chosen of it, and what the operator wants.
@@ -215,7 +215,7 @@ impl View {
     pub(super) fn new(global: &Global, host: &Host, loaded: &Loaded, past: History) -> (Self, Arc<dyn Sink>) {
         let (sender, messages) = mpsc::channel();
         let _open = sender.send(Message::History(Box::new(past)));
-        let fetcher = Fetcher::new(host.clone(), wanted(loaded), sender.clone());
+        let fetcher = Fetcher::new(host.clone(), Wanted::Run(Arc::new(wanted(loaded))), sender.clone());
         let mut model = screen::model(&Config::load(global));
         model.ui.place = global.context.clone().unwrap_or_default();
         (Self { messages, host: host.clone(), fetcher, model }, Arc::new(Forward(sender)))

@@ -14,27 +14,51 @@ use plinth_engine::{
 };
 use plinth_tui::{Answer, Ask, ClusterEvent, Fetched, Message, What};
 use serde_json::Value;
-use tokio::runtime::Handle;
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc as channel, oneshot},
+};
 
 use super::host::Host;
 
 /// How many lines of a log are shown.
 const LOG_LINES: u32 = 500;
 
+/// Who knows what an object should be.
+#[derive(Clone)]
+pub(crate) enum Wanted {
+    /// A run: what it applies.
+    Run(Arc<BTreeMap<ObjectKey, Object>>),
+    /// Whoever follows the platform: asked, and answered by what its graphs say.
+    Graphs(channel::Sender<(ObjectKey, oneshot::Sender<Option<Object>>)>),
+}
+
+impl Wanted {
+    async fn of(&self, key: &ObjectKey) -> Option<Object> {
+        match self {
+            Self::Run(objects) => objects.get(key).cloned(),
+            Self::Graphs(follower) => {
+                let (sender, answer) = oneshot::channel();
+                follower.send((key.clone(), sender)).await.ok()?;
+                answer.await.ok()?
+            }
+        }
+    }
+}
+
 /// Reads for the terminal.
 #[derive(Clone)]
 pub(crate) struct Fetcher {
     host: Host,
-    /// Objects as the run applies them, where it knows that.
-    wanted: Arc<BTreeMap<ObjectKey, Object>>,
+    wanted: Wanted,
     sender: mpsc::Sender<Message>,
     runtime: Handle,
 }
 
 impl Fetcher {
     /// A reader that answers into `sender`. Must be called inside the runtime.
-    pub(crate) fn new(host: Host, wanted: BTreeMap<ObjectKey, Object>, sender: mpsc::Sender<Message>) -> Self {
-        Self { host, wanted: Arc::new(wanted), sender, runtime: Handle::current() }
+    pub(crate) fn new(host: Host, wanted: Wanted, sender: mpsc::Sender<Message>) -> Self {
+        Self { host, wanted, sender, runtime: Handle::current() }
     }
 
     /// Begins to answer; returns at once.
@@ -57,7 +81,7 @@ impl Fetcher {
         match ask.what {
             What::Object => {
                 let live = cluster.get(&ask.key).await.map_err(told)?;
-                Ok(Answer::Object { live, desired: self.wanted.get(&ask.key).cloned() })
+                Ok(Answer::Object { live, desired: self.wanted.of(&ask.key).await })
             }
             What::Events => {
                 let events = cluster.events_about(&ask.key).await.map_err(told)?;

@@ -11,7 +11,7 @@ mod plane;
 mod session;
 
 pub(crate) use approve::{Ask, AskInText};
-pub(crate) use fetch::Fetcher;
+pub(crate) use fetch::{Fetcher, Wanted};
 pub use host::Host;
 pub(crate) use host::connect;
 pub(crate) use keys::keys;
