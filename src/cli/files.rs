@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io::Read,
+    io::{ErrorKind, Read},
     path::{Path, PathBuf},
 };
 
@@ -41,8 +41,9 @@ pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     for path in paths {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => walk.folder(path, 0)?,
-            Ok(_) => walk.found.push(path.clone()),
-            Err(error) => return Err(format!("read {}: {error}", path.display())),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(format!("read {}: {error}", path.display())),
+            // What else is wrong with it is said where it is read.
+            Ok(_) | Err(_) => walk.found.push(path.clone()),
         }
     }
     Ok(walk.found)

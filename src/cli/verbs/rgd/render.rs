@@ -26,7 +26,12 @@ pub(super) fn run(checked: &[Checked], instance: &Path, observed: &[PathBuf], ou
     let observed = load::objects(observed)?;
     let rendered = render_examples(graph, &instance, &observed);
     for one in &rendered {
-        out.data(&document(one)?);
+        if graph.node(&one.node).is_some_and(|node| node.kind.is_owned()) {
+            out.data(&document(one)?);
+        } else {
+            // It is somebody else's object, and whoever applies what is printed must not make it.
+            out.talk(&format!("reads     {} {}", one.node, referred(&one.object)));
+        }
         tell(graph, one, out);
     }
     let skipped = graph.nodes.iter().filter(|node| rendered.iter().all(|one| one.node != node.id));
@@ -56,6 +61,12 @@ fn choose<'a>(checked: &'a [Checked], path: &Path) -> Result<(&'a Graph, Object)
         return Ok((graph, instance));
     }
     Err(refuse(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")))
+}
+
+/// Kind and name of an external reference, or its kind where a selector finds it.
+fn referred(object: &Object) -> String {
+    let kind = object.gvk().map(|gvk| gvk.group_kind().to_string()).unwrap_or_default();
+    if object.name().is_empty() { format!("{kind} by its selector") } else { format!("{kind}/{}", object.name()) }
 }
 
 fn document(rendered: &Rendered) -> Result<String, Failure> {
