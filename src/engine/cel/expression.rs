@@ -202,6 +202,13 @@ fn reworded(message: &str) -> String {
     if message.starts_with("invalid bytes literal") || message.starts_with("invalid string literal") {
         return "unable to unescape string".to_owned();
     }
+    // The parser says these with its own types.
+    if message.contains("Recursion limit") {
+        return "expression is nested too deeply".to_owned();
+    }
+    if message.starts_with("Incomplete `") {
+        return "expression is incomplete".to_owned();
+    }
     match message.split_once(" expecting {") {
         Some((found, _)) => found.to_owned(),
         None => message.to_owned(),

@@ -87,7 +87,7 @@ fn entry_of(
             findings.expression(&path, &text, 0, message, None);
         }
     }
-    Some((index, Condition { text, expression }))
+    Some((index, Condition { index, text, expression }))
 }
 
 fn is_condition(of: &Type) -> bool {

@@ -82,8 +82,8 @@ impl Types {
 pub(super) fn node(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
     let mut scope = types.scope();
     draft.iterators().for_each(|name| scope.set(name, Type::Dyn));
-    for (index, dimension) in draft.for_each.iter().enumerate() {
-        let path = draft.entry("forEach", index);
+    for dimension in &draft.for_each {
+        let path = draft.entry("forEach", dimension.index);
         no_omit(&path, &dimension.text, &dimension.expression, options, findings);
         if !names.knows(&dimension.expression, &[]) {
             continue;
@@ -113,8 +113,8 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
     let name = if draft.kind.is_list() { "each" } else { &draft.id };
     let lists = [("readyWhen", &draft.ready_when, own), ("includeWhen", &draft.include_when, types.scope())];
     for (list, conditions, scope) in lists {
-        for (index, condition) in conditions.iter().enumerate() {
-            let path = draft.entry(list, index);
+        for condition in conditions {
+            let path = draft.entry(list, condition.index);
             let (text, expression) = (&condition.text, &condition.expression);
             no_omit(&path, text, expression, options, findings);
             let is_known = match list {

@@ -6,6 +6,7 @@ use plinth_api::{GroupVersionKind, rgd::RgdResource};
 use serde_json::Value;
 
 use super::{
+    edges::shell,
     findings::Findings,
     node::{Condition, Dimension, NodeKind, Slot},
 };
@@ -86,13 +87,11 @@ impl Draft {
         let include = self
             .include_when
             .iter()
-            .enumerate()
-            .map(|(index, condition)| (self.entry("includeWhen", index), &condition.text, &condition.expression, false));
+            .map(|condition| (self.entry("includeWhen", condition.index), &condition.text, &condition.expression, false));
         let each = self
             .for_each
             .iter()
-            .enumerate()
-            .map(|(index, dimension)| (self.entry("forEach", index), &dimension.text, &dimension.expression, false));
+            .map(|dimension| (self.entry("forEach", dimension.index), &dimension.text, &dimension.expression, false));
         slots.chain(include).chain(each)
     }
 }
@@ -116,12 +115,18 @@ pub(super) fn parse(text: &Text, path: &str, findings: &mut Findings<'_>) -> Opt
         text.expressions().filter_map(|(part, start)| Some((part, start, Expression::parse(part).err()?))).collect();
     for (part, start, error) in &wrong {
         let inside = part.char_indices().nth(error.offset).map_or(part.len(), |(byte, _)| byte);
-        findings.in_string(path, text, start + inside, &error.message, None);
+        findings.in_string(path, text, start + inside, &error.message, of_shell(part));
     }
     if wrong.is_empty() {
         findings.expression(path, text, error.offset, error.message, None);
     }
     None
+}
+
+/// `VAR:-default` and its likes.
+fn of_shell(part: &str) -> Option<String> {
+    let (name, _) = part.trim().split_once([':', '%', '#', '/'])?;
+    shell(name).map(|_| format!("a variable of a shell is written ${{\"${{{}}}\"}}", part.trim()))
 }
 
 /// Parses an entry that must be one expression and nothing else.
@@ -139,8 +144,10 @@ pub(super) fn standalone(source: &str, path: &str, findings: &mut Findings<'_>) 
         Ok(None) => {
             let hint = if source.contains("${") {
                 "the expression does not end: a } is missing, or a double quote".to_owned()
-            } else {
+            } else if Expression::parse(source).is_ok_and(|expression| is_sensible(&expression)) {
                 format!("write ${{{source}}}")
+            } else {
+                "each entry is one CEL expression between ${ and }".to_owned()
             };
             findings.hinted(path, ALONE, Some(hint));
             None
@@ -152,6 +159,11 @@ pub(super) fn standalone(source: &str, path: &str, findings: &mut Findings<'_>) 
     }
 }
 
+/// Whether it reads something: `yes` alone is a name by chance.
+fn is_sensible(expression: &Expression) -> bool {
+    expression.source().contains(['.', '(', '=', '<', '>', '!', '&', '|'])
+}
+
 /// Reads the conditions and iterators of a resource.
 pub(super) fn entries(resource: &RgdResource, draft: &mut Draft, findings: &mut Findings<'_>) {
     draft.ready_when = conditions(&resource.ready_when, draft, "readyWhen", findings);
@@ -160,7 +172,7 @@ pub(super) fn entries(resource: &RgdResource, draft: &mut Draft, findings: &mut 
     for (index, (name, source)) in resource.for_each.iter().flatten().enumerate() {
         let path = draft.entry("forEach", index);
         if let Some((text, expression)) = standalone(source, &path, findings) {
-            draft.for_each.push(Dimension { name: name.clone(), text, expression });
+            draft.for_each.push(Dimension { index, name: name.clone(), text, expression });
         }
     }
 }
@@ -168,7 +180,7 @@ pub(super) fn entries(resource: &RgdResource, draft: &mut Draft, findings: &mut 
 fn conditions(sources: &[String], draft: &Draft, list: &str, findings: &mut Findings<'_>) -> Vec<Condition> {
     let read = sources.iter().enumerate().filter_map(|(index, source)| {
         let (text, expression) = standalone(source, &draft.entry(list, index), findings)?;
-        Some(Condition { text, expression })
+        Some(Condition { index, text, expression })
     });
     read.collect()
 }

@@ -7,7 +7,7 @@ use plinth_api::rgd::RgdSpec;
 use super::{compiled::Options, draft::Draft, findings::Findings, order::Edges};
 use crate::{
     cel::{Expression, is_type_name},
-    template::{Text, nearest},
+    template::Text,
 };
 
 /// Words that are known in every expression of a node.
@@ -83,7 +83,7 @@ impl<'a> Names<'a> {
                 continue;
             }
             let known = self.ids.keys().copied().chain([SCHEMA]).chain(extra.iter().copied());
-            let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
+            let hint = findings.near(name, known).or_else(|| shell(name));
             findings.expression(path, text, at, format!("references unknown identifiers: [{name}]"), hint);
         }
         self.functions(path, text, expression, findings);
@@ -98,7 +98,7 @@ impl<'a> Names<'a> {
             let shown = if unknown.contains(&"runtime") { vec!["runtime"] } else { unknown.clone() };
             let (source, list) = (expression.source(), shown.join(" "));
             let message = format!("status field {place:?} expression {source:?}: references unknown identifiers: [{list}]");
-            let hint = nearest(first, self.ids.keys().copied().chain([SCHEMA])).map(|near| format!("did you mean {near}?"));
+            let hint = findings.near(first, self.ids.keys().copied().chain([SCHEMA]));
             findings.expression(path, text, offset(expression, first), message, hint);
         } else if !used(expression).any(known) {
             findings.error(path, format!("instance status field must refer to a resource or schema: status.{place}"));
@@ -125,7 +125,7 @@ impl<'a> Names<'a> {
                 "join",
                 "replace",
             ];
-            let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
+            let hint = findings.near(name, known);
             findings.expression(path, text, *at, format!("uses unknown functions: [{name}]"), hint);
         }
         if references.functions.contains("omit") && !self.options.omit {
@@ -133,6 +133,12 @@ impl<'a> Names<'a> {
             findings.expression(path, text, 0, "omit() requires the CELOmitFunction feature gate to be enabled", hint);
         }
     }
+}
+
+/// The way to write a variable of a shell, whose names are in capitals.
+pub(super) fn shell(name: &str) -> Option<String> {
+    let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    (name.len() > 1 && name.bytes().all(is_capital)).then(|| format!("a variable of a shell is written ${{\"${{{name}}}\"}}"))
 }
 
 /// Reports an iterator that reads another one.

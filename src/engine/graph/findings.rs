@@ -3,7 +3,14 @@
 use std::collections::HashSet;
 
 use super::definition::Source;
-use crate::{Diagnostic, diagnostic::Severity, template::Text};
+use crate::{
+    Diagnostic,
+    diagnostic::Severity,
+    template::{Text, nearest},
+};
+
+/// More findings than anybody reads one by one.
+const MANY: usize = 200;
 
 /// The findings of one compilation.
 pub(super) struct Findings<'a> {
@@ -69,6 +76,13 @@ impl<'a> Findings<'a> {
     pub(super) fn refused_in(&self, path: &str) -> bool {
         let inside = |found: &str| found.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
         self.found.iter().any(|finding| finding.severity == Severity::Error && inside(&finding.path))
+    }
+
+    /// "Did you mean …" for a name; nothing once there are so many findings that nobody reads them all: each looks at every candidate.
+    pub(super) fn near<'n>(&self, name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<String> {
+        let is_read = self.found.len() < MANY;
+        nearest(name, candidates.into_iter().take(if is_read { usize::MAX } else { 0 }))
+            .map(|near| format!("did you mean {near}?"))
     }
 
     /// Number of findings so far.

@@ -25,6 +25,17 @@ pub(super) fn schema_of(of: &Type) -> Schema {
     }
 }
 
+/// Takes a type's fields off the room that is left; false once there is none, without looking at the rest.
+pub(super) fn take(room: &mut usize, of: &Type) -> bool {
+    let Some(left) = room.checked_sub(1) else { return false };
+    *room = left;
+    match of {
+        Type::List(inner) | Type::Map(_, inner) => take(room, inner),
+        Type::Struct(structure) => structure.fields().values().all(|of| take(room, of)),
+        _ => true,
+    }
+}
+
 fn object(structure: &Structure) -> Schema {
     let fields = structure.fields().iter().map(|(name, of)| (unescape(name), field_of(of)));
     Schema { preserve_unknown_fields: structure.open, ..Schema::object(fields) }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use plinth_api::rgd::RgdSpec;
+use serde_json::Value;
 
 use super::{compiled::Options, findings::Findings};
-use crate::{cel, yaml::element};
+use crate::{cel, naming::is_subdomain, yaml::element};
 
 /// Words that cannot be ids besides CEL's own.
 const RESERVED: [&str; 32] = [
@@ -52,6 +53,8 @@ pub(super) fn check(spec: &RgdSpec, options: &Options, findings: &mut Findings<'
             format!("naming convention violation: kind '{kind}' is not a valid KRO kind name: must be UpperCamelCase"),
         );
     }
+    group(&spec.schema.group, findings);
+    columns(&spec.schema.additional_printer_columns, findings);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, resource) in spec.resources.iter().enumerate() {
         let path = format!("{}.id", element("spec.resources", index));
@@ -69,6 +72,28 @@ pub(super) fn check(spec: &RgdSpec, options: &Options, findings: &mut Findings<'
         iterators(&resource.id, &names, &path, &seen, options, findings);
     }
 }
+
+/// As API servers take it of a CRD.
+fn group(group: &str, findings: &mut Findings<'_>) {
+    if !(is_subdomain(group) && group.contains('.')) {
+        let message = format!("group {group:?} is not valid: it must be a DNS subdomain with a dot");
+        findings.error("spec.schema.group", message);
+    }
+}
+
+/// What API servers refuse of a printer column only when the CRD is written.
+fn columns(columns: &[Value], findings: &mut Findings<'_>) {
+    for (index, column) in columns.iter().enumerate() {
+        let path = element("spec.schema.additionalPrinterColumns", index);
+        let Some(of) = column["type"].as_str().filter(|of| !COLUMN_TYPES.contains(of)) else { continue };
+        let hint = findings.near(of, COLUMN_TYPES);
+        let message = format!("unsupported type {of:?} of a printer column: supported are {}", COLUMN_TYPES.join(", "));
+        findings.hinted(format!("{path}.type"), message, hint);
+    }
+}
+
+/// What a printer column may be.
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 
 fn id(id: &str, path: &str, findings: &mut Findings<'_>) {
     if is_reserved(id) {

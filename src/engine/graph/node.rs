@@ -123,6 +123,8 @@ pub struct Slot {
 /// One entry of `readyWhen` or `includeWhen`.
 #[derive(Clone, Debug)]
 pub struct Condition {
+    /// Position in its list of the definition.
+    pub index: usize,
     /// The string.
     pub text: Text,
     /// The expression.
@@ -132,6 +134,8 @@ pub struct Condition {
 /// One entry of `forEach`.
 #[derive(Clone, Debug)]
 pub struct Dimension {
+    /// Position in `forEach` of the definition.
+    pub index: usize,
     /// Name of the iterator.
     pub name: String,
     /// The string.

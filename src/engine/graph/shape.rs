@@ -14,7 +14,9 @@ use super::{
     selector,
 };
 use crate::{
-    schema::{Lookup, SchemaSource, Segment},
+    Diagnostic,
+    diagnostic::Severity,
+    schema::{Lookup, SchemaSource, Segment, builtin},
     template::{Walked, path_text, walk, walk_open},
     yaml::element,
 };
@@ -40,6 +42,9 @@ pub(super) fn draft(index: usize, resource: &RgdResource, context: &Context<'_>,
     if let Some(Lookup::Served(info)) = draft.gvk.as_ref().map(|gvk| context.schemas.kind(gvk)) {
         draft.info = Some(info);
     }
+    unservable(&mut draft, findings);
+    of_own_kind(&mut draft, context, findings);
+    nameless(&draft, findings);
     scope(&draft, context, findings);
     reserved(&draft, findings);
     draft.slots = slots_of(&draft, findings);
@@ -60,7 +65,8 @@ fn form(resource: &RgdResource, path: &str, doubtful: bool, findings: &mut Findi
             if !resource.for_each.is_empty() {
                 findings.error(path, format!("resource {id:?}: cannot use externalRef with forEach"));
             }
-            let has = |name: &str| reference.pointer(&format!("/metadata/{name}")).is_some_and(|value| !value.is_null());
+            let has =
+                |name: &str| reference.pointer(&format!("/metadata/{name}")).is_some_and(|value| !value.is_null() && value != "");
             if has("name") == has("selector") {
                 let message =
                     format!("invalid external ref metadata for resource {id}: exactly one of name or selector must be provided");
@@ -107,6 +113,56 @@ fn gvk(draft: &Draft, findings: &mut Findings<'_>) -> Option<GroupVersionKind> {
         return None;
     }
     Some(gvk)
+}
+
+/// Groups of Kubernetes itself. A CRD's group has a dot, so that no CRD can bring a kind of these.
+const OWN_GROUPS: [&str; 5] = ["", "apps", "batch", "autoscaling", "policy"];
+
+/// A kind that nobody can ever bring is a mistake, and nothing to wait for.
+fn unservable(draft: &mut Draft, findings: &mut Findings<'_>) {
+    let Some(gvk) = draft.gvk.as_ref().filter(|_| draft.info.is_none()) else { return };
+    let known = || builtin().iter().filter(|kind| kind.gvk.group == gvk.group).map(|kind| kind.gvk.kind.as_str());
+    let (why, hint) = if gvk.api_version().contains("${") {
+        ("apiVersion cannot be an expression", None)
+    } else if OWN_GROUPS.contains(&gvk.group.as_str()) && !known().any(|kind| kind == gvk.kind) {
+        ("Kubernetes has no such kind, and no CRD can bring it", findings.near(&gvk.kind, known()))
+    } else {
+        return;
+    };
+    let kind = format!("{:?}", format!("{}, Kind={}", gvk.api_version(), gvk.kind));
+    findings.hinted(below(&draft.root(), "kind"), format!("cannot resolve group version kind {kind}: {why}"), hint);
+    draft.gvk = None;
+}
+
+/// An instance that makes another one of its own kind has no end, unless something decides.
+fn of_own_kind(draft: &mut Draft, context: &Context<'_>, findings: &mut Findings<'_>) {
+    let schema = &context.definition.spec.schema;
+    let is_own = |gvk: &GroupVersionKind| gvk.group == schema.group && gvk.kind == schema.kind;
+    if !draft.kind.is_owned() || !draft.gvk.as_ref().is_some_and(is_own) {
+        return;
+    }
+    let message =
+        format!("resource {:?} makes an instance of the definition's own kind, which makes another, without end", draft.id);
+    let decides = !draft.include_when.is_empty() || draft.kind == NodeKind::Collection;
+    let severity = if decides { Severity::Warning } else { Severity::Error };
+    findings.push(Diagnostic { severity, ..Diagnostic::error(below(&draft.root(), "kind"), message) });
+    if !decides {
+        draft.gvk = None;
+    }
+}
+
+/// Objects are applied by name.
+fn nameless(draft: &Draft, findings: &mut Findings<'_>) {
+    let is_named = draft.object.pointer("/metadata/name").is_some_and(|name| !name.is_null());
+    if is_named || !draft.kind.is_owned() || !draft.object.get("metadata").is_some_and(Value::is_object) {
+        return;
+    }
+    let message = format!("resource {:?} has no metadata.name: without one it is never applied", draft.id);
+    let generated = draft.object.pointer("/metadata/generateName").is_some();
+    let hint =
+        generated.then(|| "generateName makes a new object at every apply; give it a name made of the instance's".to_owned());
+    let path = below(&draft.root(), "metadata");
+    findings.push(Diagnostic { severity: Severity::Warning, hint, ..Diagnostic::error(path, message) });
 }
 
 fn is_label(text: &str) -> bool {

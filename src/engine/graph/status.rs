@@ -10,7 +10,7 @@ use super::{
     draft::{below, parse},
     edges::Names,
     findings::Findings,
-    infer::schema_of,
+    infer::{schema_of, take},
     node::{Projection, Slot},
 };
 use crate::{
@@ -19,6 +19,8 @@ use crate::{
 };
 
 const ROOT: &str = "spec.schema.status";
+/// Most fields that the schemas of all status fields may have together, as for the spec. No API server takes a CRD as large as that.
+const MAX_SIZE: usize = 100_000;
 
 /// What compiling the status gives.
 pub(super) struct Status {
@@ -37,7 +39,7 @@ pub(super) fn compile(
     let mut template = template.clone();
     template.remove("conditions");
     let template = Value::Object(template);
-    let mut leaves = Leaves { names, types, options, findings, path: Vec::new(), slots: Vec::new() };
+    let mut leaves = Leaves { names, types, options, findings, path: Vec::new(), slots: Vec::new(), room: MAX_SIZE };
     let schema = leaves.value(&template).unwrap_or_default();
     let slots = leaves.slots;
     Status { projection: Projection { template, slots }, schema }
@@ -50,6 +52,8 @@ struct Leaves<'a, 'f> {
     findings: &'a mut Findings<'f>,
     path: Vec<Segment>,
     slots: Vec<Slot>,
+    /// How many fields there is room for.
+    room: usize,
 }
 
 impl Leaves<'_, '_> {
@@ -106,6 +110,11 @@ impl Leaves<'_, '_> {
             return None;
         }
         let of = typed(&path, &text, &expression, &self.types.scope(), self.findings)?;
+        if !take(&mut self.room, &of) {
+            let message = format!("the status describes more than {MAX_SIZE} fields");
+            self.findings.hinted(ROOT, message, Some("take single fields instead of whole objects".to_owned()));
+            return None;
+        }
         let schema = schema_of(&of);
         self.slots.push(Slot { path: self.path.clone(), text, expression, schema: Some(Arc::new(schema.clone())) });
         Some(schema)

@@ -22,10 +22,20 @@ pub fn scan(text: &str) -> Result<Vec<Piece<'_>>, usize> {
     let mut pieces = Vec::new();
     let mut literal = 0;
     let mut at = 0;
+    let mut open_ends = 0;
+    let mut ends = None;
     while let Some(found) = text[at..].find("${") {
         let open = at + found;
-        let Some(close) = closing(text.as_bytes(), open + 2)? else {
+        let closed = match &ends {
+            None => closing(text.as_bytes(), open + 2)?,
+            Some(ends) => closing_by(ends, open + 2)?,
+        };
+        let Some(close) = closed else {
             at = open + 1;
+            open_ends += 1;
+            if open_ends == OPEN_ENDS {
+                ends = Some(all_ends(text.as_bytes()));
+            }
             continue;
         };
         if literal < open {
@@ -39,6 +49,48 @@ pub fn scan(text: &str) -> Result<Vec<Piece<'_>>, usize> {
         pieces.push(Piece::Literal(&text[literal..]));
     }
     Ok(pieces)
+}
+
+/// Each expression that does not end is read to the end of the text; with more of them than this, the ends of all are found at once.
+const OPEN_ENDS: usize = 16;
+/// What lies ahead of a byte, outside and inside of double quotes: see [`all_ends`].
+type Ends = [Vec<u32>; 2];
+const NO_END: u32 = u32::MAX;
+/// Marks the place of an expression inside an expression.
+const NESTED_AT: u32 = 1 << 31;
+
+/// [`closing`] for every place of a text, in one pass from its end: an expression that goes on from a byte, outside (0) or inside (1)
+/// of double quotes, ends where this says. Texts have less than 2 GiB.
+fn all_ends(bytes: &[u8]) -> Ends {
+    let mut ends = [vec![NO_END; bytes.len() + 2], vec![NO_END; bytes.len() + 2]];
+    for at in (0..bytes.len()).rev() {
+        let place = u32::try_from(at).unwrap_or(NO_END);
+        ends[1][at] = match bytes[at] {
+            b'\\' => ends[1][at + 2],
+            b'"' => ends[0][at + 1],
+            _ => ends[1][at + 1],
+        };
+        ends[0][at] = match bytes[at] {
+            b'"' => ends[1][at + 1],
+            b'$' if bytes.get(at + 1) == Some(&b'{') && at > 0 && bytes[at - 1] != b'"' => place | NESTED_AT,
+            b'}' => place,
+            // What is inside of the braces ends first, then the rest goes on behind it.
+            b'{' => match ends[0][at + 1] {
+                inner if inner == NO_END || inner & NESTED_AT != 0 => inner,
+                inner => ends[0][inner as usize + 1],
+            },
+            _ => ends[0][at + 1],
+        };
+    }
+    ends
+}
+
+fn closing_by(ends: &Ends, start: usize) -> Result<Option<usize>, usize> {
+    match ends[0].get(start).copied().unwrap_or(NO_END) {
+        NO_END => Ok(None),
+        nested if nested & NESTED_AT != 0 => Err((nested & !NESTED_AT) as usize),
+        end => Ok(Some(end as usize)),
+    }
 }
 
 /// Offset of the brace that ends the expression starting at `start`; only double quotes protect braces.
@@ -133,7 +185,23 @@ mod tests {
         }
     }
 
+    /// Texts with thousands of expressions that do not end are read in one pass.
+    #[test]
+    fn what_never_ends_is_read_once() {
+        let text = "${\"".repeat(200_000);
+        assert_eq!(scan(&text).unwrap(), [Piece::Literal(&text)]);
+    }
+
     proptest! {
+        /// The ends of all expressions, found at once, are those that are found one by one.
+        #[test]
+        fn ends_are_the_same_either_way(text in r#"([ab${}"'\\\\]|\$\{|\$\{"){0,40}"#) {
+            let ends = all_ends(text.as_bytes());
+            for (open, _) in text.match_indices("${") {
+                prop_assert_eq!(closing_by(&ends, open + 2), closing(text.as_bytes(), open + 2), "{} at {}", text, open);
+            }
+        }
+
         /// Pieces put together again are the string, and scanning never panics.
         #[test]
         fn pieces_cover_the_string(text in r#"([a-zé${}"'\\ ]|\$\{){0,40}"#) {

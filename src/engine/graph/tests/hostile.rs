@@ -192,7 +192,15 @@ fn show_03_bad_input() {
     let fills = |length: usize| map_with(&format!("'{}'", "x".repeat(length)));
     let resources = |count: usize| (0..count).map(|index| format!("- id: n{index}\n")).collect::<String>();
     let names = |count: usize| (0..count).map(|index| format!("f{index}: string\n")).collect::<String>();
+    let status = (0..2_500).map(|index| format!("f{index}: ${{dep.spec}}\n")).collect::<String>();
+    let deployment = "- id: dep\n  template:\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata:\n      name: d\n";
+    let unknown = |count: usize| {
+        (0..count).map(|index| format!("- id: c{index}\n  readyWhen: ['${{x{index}.y}}']\n  includeWhen: ['${{x{index}.y}}']\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: c{index}\n")).collect::<String>()
+    };
     let cases = [
+        ("fat status", rgd("", &status, deployment), "the status describes more than 100000 fields"),
+        ("many unknown names", rgd("", "", &unknown(10_000)), "unknown identifiers"),
+        ("expressions without end", map_with(&format!("'{}'", "${\"".repeat(300_000))), ""),
         ("deep flow", deep("[", "]"), "limit"),
         ("deep maps", deep("{a: ", "}"), "nested too deeply"),
         ("cyclic alias", "a: &a [*a]\n".to_owned(), ""),
@@ -216,7 +224,7 @@ fn show_03_bad_input() {
             }
         };
         println!("  {name}: {:.1} s: {}", started.elapsed().as_secs_f64(), said.chars().take(160).collect::<String>());
-        let fits = ["10 MB of text", "many fields"].contains(&name);
+        let fits = ["10 MB of text", "many fields", "expressions without end"].contains(&name);
         assert!(said.to_lowercase().contains(words) && said.is_empty() == fits, "{name}: {said}");
         assert!(started.elapsed().as_secs() < 60, "{name} took {:?}", started.elapsed());
     }

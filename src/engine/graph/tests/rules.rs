@@ -200,6 +200,62 @@ fn conditions_are_expressions_and_nothing_else() {
 }
 
 #[test]
+fn an_entry_keeps_its_place_behind_a_wrong_one() {
+    let entries = "- id: a\n  readyWhen: [alone, \"${zzz}\", alone too, \"${a.data.x == 1}\"]";
+    let found = findings(&rgd("", "", &map("a", "x").replace("- id: a", entries)));
+    for (line, expected) in found.iter().zip([
+        "readyWhen[0]: only standalone expressions are allowed (each entry is one CEL expression between ${ and })",
+        "readyWhen[1]: resource \"a\" readyWhen: references unknown identifiers: [zzz]",
+        "readyWhen[2]: only standalone",
+        "readyWhen[3]: found no matching overload",
+    ]) {
+        assert!(line.contains(expected), "{line}\ndoes not contain\n{expected}");
+    }
+    assert_eq!(found.len(), 4, "{found:#?}");
+}
+
+#[test]
+fn what_no_crd_can_bring_is_a_mistake_and_not_waited_for() {
+    let kind = |api: &str, kind: &str| {
+        rgd("", "", &map("a", "x").replace("apiVersion: v1", &format!("apiVersion: {api}")).replace("ConfigMap", kind))
+    };
+    check(&kind("v1", "Configmap"), &["no CRD can bring it (did you mean ConfigMap?)"]);
+    check(&kind("apps/v1", "Deploymnt"), &["no CRD can bring it (did you mean Deployment?)"]);
+    check(&kind("${schema.spec.name}", "ConfigMap"), &["apiVersion cannot be an expression"]);
+    assert!(matches!(compiled(&kind("x.test/v1", "Configmap"), &core()), Compiled::Deferred { .. }));
+}
+
+#[test]
+fn an_instance_that_makes_its_own_kind_has_no_end() {
+    let own = map("a", "x").replace("apiVersion: v1", "apiVersion: kro.run/v1alpha1").replace("ConfigMap", "Thing");
+    let own = rgd("name: string", "", &own);
+    let kind = own
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("kind: ").filter(|kind| *kind != "ResourceGraphDefinition"))
+        .unwrap();
+    check(&own.replace("kind: Thing", &format!("kind: {kind}")), &["makes an instance of the definition's own kind"]);
+}
+
+#[test]
+fn what_the_api_server_would_refuse_of_the_crd_is_said_before() {
+    let with = |line: &str| rgd("", "", MAP).replacen("  schema:\n", &format!("  schema:\n    {line}\n"), 1);
+    check(&with("group: Bad Group"), &["spec.schema.group: group \"Bad Group\" is not valid"]);
+    check(
+        &with("additionalPrinterColumns: [{name: A, type: strin, jsonPath: .spec.name}]"),
+        &[
+            "unsupported type \"strin\" of a printer column: supported are boolean, date, integer, number, string (did you mean string?)",
+        ],
+    );
+}
+
+#[test]
+fn variables_of_shells_have_a_hint() {
+    let text = |data: &str| rgd("", "", &map("a", data));
+    check(&text("'${HOME}'"), &["[HOME] (a variable of a shell is written ${\"${HOME}\"})"]);
+    check(&text("'${VAR:-x}'"), &["(a variable of a shell is written ${\"${VAR:-x}\"})"]);
+}
+
+#[test]
 fn status_fields_are_expressions_over_something() {
     check(
         &rgd("", "a: plain\nb: ${1 + 1}\nc: ${nobody.x}", MAP),
