@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io::{ErrorKind, Read},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -39,12 +39,7 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut walk = Walk::default();
     for path in paths {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => walk.folder(path, 0)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(format!("read {}: {error}", path.display())),
-            // What else is wrong with it is said where it is read.
-            Ok(_) | Err(_) => walk.found.push(path.clone()),
-        }
+        if path.is_dir() { walk.folder(path, 0)? } else { walk.found.push(path.clone()) }
     }
     Ok(walk.found)
 }
