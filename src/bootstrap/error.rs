@@ -100,6 +100,20 @@ pub enum Error {
     /// Kinds that are installed would change so that their objects break; what changes, by definition.
     #[error("the installed kinds would change so that their objects break:{}", broken(.0))]
     Breaking(BTreeMap<String, Vec<String>>),
+    /// A move to another release stopped at a component that did not turn ready.
+    #[error(
+        "{} {} did not turn ready, and what comes after it is as it was{}: {why}", .component.name, .component.version, listed(.rest)
+    )]
+    Stopped {
+        /// The component version whose definition moved last.
+        component: LockedRef,
+        /// The definition.
+        definition: String,
+        /// What is missing.
+        why: String,
+        /// The definitions that did not move.
+        rest: Vec<String>,
+    },
     /// A graph asks for a component that the lock does not have (contracts 4).
     #[error("node {node} of {rgd} asks for component {component} {version}, which is not in the release lock")]
     OutsideLock {
@@ -242,7 +256,7 @@ impl Error {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Unreachable { .. } | Self::Deadline(_) => Outcome::Deadline,
-            Self::Failed(_) | Self::LostTurn(_) | Self::Loop(_) | Self::Journal(_) => Outcome::Failed,
+            Self::Failed(_) | Self::Stopped { .. } | Self::LostTurn(_) | Self::Loop(_) | Self::Journal(_) => Outcome::Failed,
             Self::Write(error) => match error {
                 WriteError::Unavailable { .. } => Outcome::Deadline,
                 WriteError::Forbidden { .. } | WriteError::Denied { .. } | WriteError::Unauthenticated { .. } => Outcome::Refused,
@@ -286,8 +300,9 @@ impl Error {
             Self::OutsideLock { .. } => {
                 "add a component reference to the distribution, so that the channel carries it".to_owned()
             }
+            Self::Stopped { .. } => "plinth rollback goes back to the release before; run again to go on".to_owned(),
             Self::Breaking(_) => format!(
-                "keep the fields as they are, or annotate the definition with {}=true to let the change through",
+                "keep the fields as they are, or let the change through by --allow-breaking-changes of plinth upgrade, or by {}=true on the definition",
                 keys::ALLOW_BREAKING_CHANGES
             ),
             Self::Elsewhere { platform, object, .. } => match &object.namespace {
@@ -322,6 +337,11 @@ impl Error {
 /// The command that removes a platform, whatever else the cluster has.
 fn down(platform: &str) -> String {
     format!("plinth down --platform {platform} --apply")
+}
+
+/// What did not move, in brackets.
+fn listed(rest: &[String]) -> String {
+    if rest.is_empty() { String::new() } else { format!(" ({})", rest.join(", ")) }
 }
 
 /// A definition a line, with what breaks.

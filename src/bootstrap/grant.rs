@@ -93,6 +93,17 @@ pub async fn survey(reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Grant,
     Ok(Grant { missing, granted, platform: role.label(keys::PLATFORM).map(str::to_owned), versions })
 }
 
+/// What the controller's roles lack of these rights; writes nothing.
+pub async fn lacking(needed: &Rights, reader: &dyn Reader) -> Result<Grant, Error> {
+    let Some(role) = reader.get(&role(None, NAME)).await? else {
+        let text = "no controller is installed in this cluster, although a Platform says that one keeps it";
+        return Err(Error::Unusable(text.into()));
+    };
+    let (held, granted, versions) = held(reader, &role).await?;
+    let missing = rights::missing(needed, &rights::joined(&held, &granted));
+    Ok(Grant { missing, granted, platform: role.label(keys::PLATFORM).map(str::to_owned), versions })
+}
+
 /// What the graphs ask for, and the objects that may say that they wait for a right.
 async fn asked(reader: &dyn Reader, built: &[Built], served: &dyn SchemaSource) -> Result<(Rights, Vec<Object>), Error> {
     let (mut places, mut open, mut waiting) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,15 +1,10 @@
-//! What installs the controller in the cluster: its account, its roles, the release lock, and the Deployment.
+//! What installs the controller in the cluster: its account, its roles, the Platform, and the Deployment.
 
-use plinth_api::{GroupVersionKind, Object, lock::ReleaseLock, platform, rbac, rbac::Rights};
+use plinth_api::{GroupVersionKind, Object, platform, rbac, rbac::Rights};
 use serde_json::{Map, Value, json};
 
-use crate::{
-    error::Error,
-    rights::{self, LOCK, NAME, NAMESPACE},
-};
+use crate::rights::{self, NAME, NAMESPACE};
 
-/// Most bytes of the lock's text: a ConfigMap takes a MiB.
-const MOST_LOCK: usize = 900 << 10;
 /// Nobody's, as images without an operating system have it.
 const USER: u32 = 65_532;
 
@@ -43,13 +38,12 @@ pub fn platform_kind() -> GroupVersionKind {
 }
 
 /// Everything, in the order in which it is written: who is to act has its rights before it runs.
-pub fn objects(controller: &Controller, name: &str, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Object>, Error> {
+pub fn objects(controller: &Controller, name: &str, rights: &Rights) -> Vec<Object> {
     let mut objects = vec![account()];
     objects.extend(rights::roles(rights));
-    objects.push(locked(lock)?);
     objects.push(kept(controller, name));
     objects.push(deployment(controller, name));
-    Ok(objects)
+    objects
 }
 
 /// The controller alone, as a chart and manifests install it: there is no plan to compute rights from, and no Platform. Its rights are
@@ -70,17 +64,6 @@ fn account() -> Object {
 fn kept(controller: &Controller, name: &str) -> Object {
     let kind = platform_kind();
     object(json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}, "spec": controller.platform}))
-}
-
-/// The release lock, from which the controller knows the platform's images.
-pub(crate) fn locked(lock: &ReleaseLock) -> Result<Object, Error> {
-    let text = serde_json::to_string(lock).expect("a lock is made of strings, numbers and lists");
-    if text.len() > MOST_LOCK {
-        let text = format!("the release lock has {} bytes, and a ConfigMap holds {MOST_LOCK}", text.len());
-        return Err(Error::Unusable(text));
-    }
-    Ok(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": LOCK, "namespace": NAMESPACE},
-        "data": {"lock.json": text}})))
 }
 
 /// Two of them, of which one leads; nothing that the `restricted` profile does not allow.
@@ -144,11 +127,11 @@ mod tests {
             arguments: vec!["--mirror=r.example".into()],
             platform: Map::new(),
         };
-        let objects = objects(&controller, "p", &Rights::default(), &ReleaseLock::default()).unwrap();
+        let objects = objects(&controller, "p", &Rights::default());
         let kinds: Vec<String> = objects.iter().map(|object| object.gvk().unwrap().kind).collect();
-        assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Platform", "Deployment"]);
+        assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Platform", "Deployment"]);
         assert!(objects.iter().all(|object| super::kinds().contains(&object.gvk().unwrap())));
-        let pod = &objects[5].spec()["template"]["spec"];
+        let pod = &objects[4].spec()["template"]["spec"];
         assert_eq!((&pod["securityContext"]["runAsNonRoot"], &pod["serviceAccountName"]), (&json!(true), &json!("plinth")));
         let container = &pod["containers"][0];
         assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);

@@ -7,8 +7,10 @@ mod breaking;
 mod compile;
 mod expand;
 mod images;
+mod leftovers;
 mod live;
 mod lock;
+mod order;
 pub(crate) mod owner;
 mod permissions;
 mod place;
@@ -34,7 +36,7 @@ use crate::{
     error::Error,
     install,
     ports::Ports,
-    rights,
+    release, rights,
     settings::Settings,
     values,
     wanted::{self, Step, Wanted},
@@ -43,7 +45,8 @@ use crate::{
 pub use compile::Built;
 pub(crate) use expand::below;
 pub use expand::{Place, is_workload};
-pub(crate) use live::standing;
+pub use leftovers::Leftover;
+pub(crate) use live::{of_child, read, standing};
 pub use live::{Found, Standing};
 
 /// A plan with everything that carrying it out needs.
@@ -55,8 +58,12 @@ pub struct Planned {
     pub wanted: Vec<Wanted>,
     /// The top-level instance.
     pub instance: ObjectKey,
-    /// The compiled definitions, each after those whose kinds it makes.
+    /// The compiled definitions in the order of the graphs, each after those whose kinds it makes.
     pub built: Vec<Built>,
+    /// Everything that the loop will write, as far as it is known, in graph order.
+    pub places: Vec<Place>,
+    /// Definitions that go at the end.
+    pub leftovers: Vec<Leftover>,
     /// What our identity must be allowed to do.
     pub permissions: BTreeSet<Permission>,
     /// What people should know.
@@ -95,10 +102,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Puts what installs the controller in its place: after what it needs, before what it looks after.
-    fn install(&mut self, wanted: Vec<Wanted>, served: &dyn SchemaSource) {
+    /// Puts objects into their step, after those that are there: what installs the controller comes after what it needs, and before what
+    /// it looks after.
+    fn add(&mut self, wanted: Vec<Wanted>, served: &dyn SchemaSource) {
         self.permissions.extend(permissions::to_write(&wanted, served));
-        let at = self.wanted.iter().position(|wanted| wanted.step > Step::Controller).unwrap_or(self.wanted.len());
+        let Some(step) = wanted.first().map(|wanted| wanted.step) else { return };
+        let at = self.wanted.iter().position(|wanted| wanted.step > step).unwrap_or(self.wanted.len());
         self.wanted.splice(at..at, wanted);
     }
 }
@@ -122,9 +131,11 @@ pub fn draft(
     settings: &Settings,
     served: Arc<dyn SchemaSource>,
 ) -> Result<Draft, Error> {
-    let wanted = wanted::assemble(distribution, settings)?;
+    let mut wanted = wanted::assemble(distribution, settings)?;
     place::names(&wanted)?;
     let (built, source) = compile::all(distribution, settings, served)?;
+    let built = order::by_graph(built);
+    order::wanted(&mut wanted, &built);
     let instance = wanted::instance(distribution, settings);
     let root = built.last().expect("a distribution has at least its top-level definition");
     values::check(&instance, &root.graph, distribution, settings)?;
@@ -165,15 +176,20 @@ pub fn manifests(
 pub async fn make(content: &Content, distribution: &Distribution, settings: &Settings, ports: &Ports) -> Result<Planned, Error> {
     let served = ports.schemas.ensure(&kinds(distribution, settings)).await?;
     let mut draft = draft(content, distribution, settings, Arc::clone(&served))?;
+    let leftovers = leftovers::look(&draft.wanted, &settings.platform, ports.reader.as_ref()).await?;
+    draft.rights = rights::joined(&draft.rights, &rights::of_leftovers(&leftovers));
     let rights = writable(&draft, ports).await?;
-    draft.install(wanted::controller(settings, &rights, &content.lock)?, served.as_ref());
+    let there = release::read(ports.reader.as_ref()).await?;
+    draft.add(wanted::release(settings, &content.lock, &there)?, served.as_ref());
+    draft.add(wanted::controller(settings, &rights), served.as_ref());
     place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
     place::same_distribution(&draft.wanted, settings, ports.reader.as_ref()).await?;
-    draft.remarks.extend(breaking::changes(&draft.built, ports.reader.as_ref()).await?);
+    draft.remarks.extend(breaking::changes(&draft.built, settings.allow_breaking, ports.reader.as_ref()).await?);
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
     let mut stages = stages::lay_out(&draft, &found);
     prunes::add(&draft, &mut stages, ports).await?;
+    leftovers::add(&leftovers, &mut stages);
     let plan = Plan {
         api_version: API_VERSION.into(),
         kind: "Plan".into(),
@@ -188,9 +204,10 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
         rights: Some(rights),
     };
     let instance = draft.wanted.last().expect("the instance is always wanted").key.clone();
-    let (wanted, built, permissions, mut remarks) = (draft.wanted, draft.built, draft.permissions, draft.remarks);
+    let (wanted, built, places) = (draft.wanted, draft.built, draft.places);
+    let (permissions, mut remarks) = (draft.permissions, draft.remarks);
     remarks.extend(settings.unverified.iter().map(|message| Remark { reason: "Unverified", message: message.clone() }));
-    Ok(Planned { plan, wanted, instance, built, permissions, remarks })
+    Ok(Planned { plan, wanted, instance, built, places, leftovers, permissions, remarks })
 }
 
 /// The rights, each where it can be written: in namespaces that are there, or that the run makes.

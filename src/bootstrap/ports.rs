@@ -49,6 +49,11 @@ pub trait Loop: Send + Sync {
         Box::pin(async { true })
     }
 
+    /// How the instances of a kind stand. A loop that runs elsewhere cannot say, and is not waited for.
+    fn stands<'a>(&'a self, _kind: &'a GroupVersionKind) -> Answer<'a, Stand> {
+        Box::pin(async { Stand::Ready })
+    }
+
     /// Says which objects the run makes again once they are gone, so that whoever holds them for the sake of those that build on
     /// them lets go. What was said before does not count any more. A loop that runs elsewhere is not told.
     fn awaits(&self, _objects: BTreeSet<ObjectKey>) -> Answer<'_, ()> {
@@ -62,6 +67,20 @@ pub trait Loop: Send + Sync {
 
     /// Stops it where it runs in this process; waits for what is in flight.
     fn stop(&self) -> Answer<'_, ()>;
+}
+
+/// How the instances of a kind stand, held against the graph that their definition has now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// Each is ready by that graph, and so is everything that it made.
+    Ready,
+    /// Not yet.
+    Moving {
+        /// What is missing, a sentence.
+        why: String,
+        /// Something of it has failed, rather than not come to its end.
+        has_failed: bool,
+    },
 }
 
 /// The one turn to write on a cluster (contracts 21).

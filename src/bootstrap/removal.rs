@@ -28,7 +28,7 @@ use crate::{
 
 pub use scope::Scope;
 pub use survey::Survey;
-pub(crate) use survey::{ask, list, own_kinds, tops};
+pub(crate) use survey::{Found, ask, defined, list, own_kinds, tops, users_first};
 
 /// Removes the platform that `settings` name. Everything that happens is in the log, the outcome too.
 pub async fn down(settings: &Settings, resumed: Option<RunId>, ports: &Ports, approver: &dyn Approver) -> Outcome {
@@ -80,7 +80,7 @@ pub fn plan(survey: &Survey, settings: &Settings) -> Plan {
         ("orphans", &survey.orphans, "they are gone"),
         ("definitions", &survey.definitions, "they are gone"),
         ("generated kinds", &survey.generated, "they are not served any more"),
-        ("rights of the controller", &survey.rights, "they are gone"),
+        ("rights and records", &survey.rights, "they are gone"),
         ("foundation", &survey.foundation, "they are gone"),
     ];
     let stages = steps.into_iter().filter(|(_, found, _)| !found.is_empty()).zip(1..).map(|((title, found, until), id)| Stage {

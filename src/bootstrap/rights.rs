@@ -35,7 +35,7 @@ use plinth_engine::{
 use serde_json::{Map, Value};
 
 use crate::{
-    plan::{Built, Place},
+    plan::{Built, Leftover, Place},
     wanted::{self, Step, Wanted},
 };
 use grants::{Grants, Scope};
@@ -58,6 +58,8 @@ pub const GRANTED: &str = "plinth-granted";
 pub const JOURNAL: &str = "plinth-journal";
 /// Name of the ConfigMap with the release lock.
 pub const LOCK: &str = "plinth-lock";
+/// Name of the ConfigMap with the lock of the release before.
+pub const PREVIOUS: &str = "plinth-lock-previous";
 
 /// The rights of the loop. What the run itself writes, and the spec of the Platform, are what the controller moves the platform by.
 pub(crate) fn of(
@@ -122,7 +124,9 @@ impl Needs<'_> {
         // Creating by name is not told apart from creating another.
         self.grants.add(&own, leases, "leases", None, &["create"]);
         self.grants.add(&own, "", "configmaps", Some(JOURNAL), &["get", "create", "patch"]);
-        self.grants.add(&own, "", "configmaps", Some(LOCK), &["get", "create", "patch"]);
+        for name in [LOCK, PREVIOUS] {
+            self.grants.add(&own, "", "configmaps", Some(name), &["get", "create", "patch"]);
+        }
     }
 
     fn delivery(&mut self) {
@@ -313,6 +317,20 @@ pub(crate) fn permissions(rights: &Rights) -> BTreeSet<Permission> {
 pub(crate) fn joined(one: &Rights, other: &Rights) -> Rights {
     let mut grants = Grants::from(one);
     grants.join(Grants::from(other));
+    grants.rights()
+}
+
+/// What removing these definitions takes, and seeing that nothing of their kinds is left.
+#[must_use]
+pub(crate) fn of_leftovers(leftovers: &[Leftover]) -> Rights {
+    let mut grants = Grants::default();
+    let definitions = format!("{}s", rgd::KIND.to_lowercase());
+    for leftover in leftovers {
+        grants.add(&Scope::Cluster, &leftover.key.gvk.group, &definitions, Some(&leftover.key.name), &["delete"]);
+        if let Some(kind) = &leftover.kind {
+            grants.add(&Scope::Cluster, &kind.group, &naming::resource_name(&kind.kind), None, &KEEP);
+        }
+    }
     grants.rights()
 }
 

@@ -1,7 +1,10 @@
 //! Carrying a plan out: write, start the loop, watch until the instance is ready. May be killed anywhere and run again.
 
+mod downgrade;
 mod follow;
 pub mod keep;
+mod leftovers;
+mod moving;
 mod steps;
 #[cfg(test)]
 mod tests;

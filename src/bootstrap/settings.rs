@@ -32,6 +32,10 @@ pub struct Settings {
     pub hands_over: bool,
     /// The controller that is installed in the cluster, where one is.
     pub controller: Option<Controller>,
+    /// `spec` of a Platform that asks for all of this: what the cluster keeps of the release, so that it can be moved and gone back from.
+    pub asked: Option<Map<String, Value>>,
+    /// Lets kinds change so that objects of them may break.
+    pub allow_breaking: bool,
     /// Takes objects of other tools over.
     pub take_over: bool,
     /// Checks of the channel that were switched off. Said in the plan, in the run, and on the cluster for as long as it stays so.
@@ -69,6 +73,8 @@ impl Default for Settings {
             definitions: plinth_api::crds::platform(),
             hands_over: false,
             controller: None,
+            asked: None,
+            allow_breaking: false,
             take_over: false,
             unverified: Vec::new(),
             timeout: Duration::from_mins(10),

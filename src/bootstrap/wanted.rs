@@ -5,7 +5,16 @@ use plinth_engine::naming;
 use plinth_releasechannel::localization::Applied;
 use serde_json::{Value, json};
 
-use crate::{digest, distribution::Distribution, error::Error, install, rights, settings::Settings, values};
+use crate::{
+    digest,
+    distribution::Distribution,
+    error::Error,
+    install,
+    release::{self, Releases},
+    rights,
+    settings::Settings,
+    values,
+};
 
 /// One object that the run writes.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +32,7 @@ pub struct Wanted {
 /// The steps of the run itself, in their order: each needs what the one before brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// CRDs of definitions and delivery, and the namespace.
+    /// CRDs of definitions and delivery, the namespace, and what is kept of the release.
     Foundation,
     /// The controller in the cluster.
     Controller,
@@ -56,22 +65,25 @@ pub fn assemble(distribution: &Distribution, settings: &Settings) -> Result<Vec<
 }
 
 /// What installs the controller, where one is to be installed.
-pub(crate) fn controller(settings: &Settings, rights: &Rights, lock: &ReleaseLock) -> Result<Vec<Wanted>, Error> {
-    let Some(controller) = &settings.controller else { return Ok(Vec::new()) };
-    let objects = install::objects(controller, &settings.platform, rights, lock)?;
-    Ok(objects.into_iter().map(|object| part(object, settings)).collect())
+pub(crate) fn controller(settings: &Settings, rights: &Rights) -> Vec<Wanted> {
+    let Some(controller) = &settings.controller else { return Vec::new() };
+    let objects = install::objects(controller, &settings.platform, rights);
+    objects.into_iter().map(|object| part(object, Step::Controller, settings)).collect()
 }
 
-/// The release lock alone, for a controller that moves its platform.
-pub(crate) fn lock(settings: &Settings, lock: &ReleaseLock) -> Result<Wanted, Error> {
-    Ok(part(install::locked(lock)?, settings))
+/// What the cluster keeps of the release, where the run says what was asked for.
+pub(crate) fn release(settings: &Settings, lock: &ReleaseLock, there: &Releases) -> Result<Vec<Wanted>, Error> {
+    if settings.asked.is_none() {
+        return Ok(Vec::new());
+    }
+    Ok(release::kept(settings, lock, there)?.into_iter().map(|object| part(object, Step::Foundation, settings)).collect())
 }
 
-/// A part of the controller.
-fn part(mut object: Object, settings: &Settings) -> Wanted {
+/// A part of plinth itself.
+fn part(mut object: Object, step: Step, settings: &Settings) -> Wanted {
     let labels = object.metadata_mut().entry("labels").or_insert_with(|| json!({}));
     labels[naming::keys::PART] = naming::keys::PART_CONTROLLER.into();
-    made(object, Step::Controller, settings)
+    made(object, step, settings)
 }
 
 /// The top-level instance with values and namespace.
@@ -125,16 +137,24 @@ fn made(mut object: Object, step: Step, settings: &Settings) -> Wanted {
     Wanted { key, object, digest, step }
 }
 
-/// Says on the definitions what of the channel was not checked; the next run that checks it takes the words away.
+/// Says on the definitions what of the channel was not checked, and whether their kinds may break; the next run without that takes the
+/// words away.
 fn marked(mut object: Object, settings: &Settings) -> Object {
     if !settings.unverified.is_empty() {
-        let annotations = object.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
-        if !annotations.is_object() {
-            *annotations = json!({});
-        }
-        annotations[naming::keys::UNVERIFIED] = settings.unverified.join("; ").into();
+        annotate(&mut object, naming::keys::UNVERIFIED, &settings.unverified.join("; "));
+    }
+    if settings.allow_breaking {
+        annotate(&mut object, naming::keys::ALLOW_BREAKING_CHANGES, "true");
     }
     object
+}
+
+fn annotate(object: &mut Object, name: &str, value: &str) {
+    let annotations = object.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
+    if !annotations.is_object() {
+        *annotations = json!({});
+    }
+    annotations[name] = value.into();
 }
 
 /// Marks an object as this platform's: `down` finds it by that.

@@ -115,10 +115,15 @@ impl Writer<'_> {
             force: self.settings.take_over,
             subresource: None,
         };
-        let mut retry = self.retry(format!("apply {key}"));
+        self.send(&request).await
+    }
+
+    /// The same for a request that is made already.
+    pub(crate) async fn send(&self, request: &Apply) -> Result<Object, Error> {
+        let mut retry = self.retry(format!("apply {}", request.key));
         loop {
             self.may_write()?;
-            let error = match self.ports.applier.apply(&request).await {
+            let error = match self.ports.applier.apply(request).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };

@@ -80,6 +80,12 @@ pub enum Verb {
     Attach(Attach),
     /// Show a past run again
     Replay(Replay),
+    /// Show what of a platform is not as its release wants it, and who holds it so
+    Diff(Diff),
+    /// Move a platform to another release of its channel
+    Upgrade(Upgrade),
+    /// Go back to the release before
+    Rollback(Rollback),
     /// Show the rights that the controller in the cluster lacks, and add them
     Grant(Grant),
     /// Remove a platform in order
@@ -450,6 +456,74 @@ pub struct Down {
     /// How the run is told
     #[arg(short, long, value_enum, default_value_t = RunOutput::Lines)]
     pub output: RunOutput,
+}
+
+/// Arguments of `diff`.
+#[derive(Clone, Debug, Args)]
+pub struct Diff {
+    /// Which platform.
+    #[command(flatten)]
+    pub which: PlatformArgs,
+    /// How its channel is reached.
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// Exit with 2 where something differs
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// How long to try to reach the cluster, 0s for as long as it takes
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    pub timeout: Duration,
+    /// For people or machines
+    #[arg(short, long, value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// How a platform is moved to another release.
+#[derive(Clone, Debug, Args)]
+pub struct MoveArgs {
+    /// Which platform.
+    #[command(flatten)]
+    pub which: PlatformArgs,
+    /// How its channel is reached.
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// Move without a question
+    #[arg(long)]
+    pub apply: bool,
+    /// Take the Lease of a run that is dead
+    #[arg(long)]
+    pub break_lock: bool,
+    /// How long to wait for Ready, 0s for as long as it takes
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    pub timeout: Duration,
+    /// Where the run is recorded (default: where `up` records it)
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// How the run is told
+    #[arg(short, long, value_enum, default_value_t = RunOutput::Lines)]
+    pub output: RunOutput,
+}
+
+/// Arguments of `upgrade`.
+#[derive(Clone, Debug, Args)]
+pub struct Upgrade {
+    /// The release (default: the newest that the Platform allows)
+    #[arg(long, value_name = "VERSION")]
+    pub to: Option<String>,
+    /// Let kinds change so that objects of them may break
+    #[arg(long)]
+    pub allow_breaking_changes: bool,
+    /// How.
+    #[command(flatten)]
+    pub how: MoveArgs,
+}
+
+/// Arguments of `rollback`.
+#[derive(Clone, Debug, Args)]
+pub struct Rollback {
+    /// How.
+    #[command(flatten)]
+    pub how: MoveArgs,
 }
 
 /// Arguments of `grant`.

@@ -186,6 +186,7 @@ pub(crate) async fn settings(
     }
     if let Some(platform) = &channel.platform {
         settings.values.clone_from(&platform.values);
+        settings.namespace = settings.namespace.or_else(|| platform.namespace.clone());
     }
     if let Some(file) = &args.values {
         let document = patiently(file).await?;

@@ -17,7 +17,7 @@ use plinth_run::{
 use serde_json::json;
 
 use crate::{
-    args::{Bundle, Channel, GraphOutput, Output, Rgd, RunOutput, Verb},
+    args::{Bundle, Channel, GraphOutput, Output, Rgd, Rollback, RunOutput, Upgrade, Verb},
     exit::Failure,
     load,
     out::{self, Out},
@@ -167,6 +167,9 @@ impl Answer {
         };
         match verb {
             Verb::Up(args) => Self::Run(args.output, run::Verb::Up, Named::BySource(args.source.source.clone())),
+            Verb::Upgrade(Upgrade { how, .. }) | Verb::Rollback(Rollback { how }) => {
+                told(Some(how.output), run::Verb::Up, how.which.platform.as_deref())
+            }
             Verb::Down(args) => told(Some(args.output), run::Verb::Down, args.which.platform.as_deref()),
             Verb::Dash(args) => told(args.output, run::Verb::Controller, args.which.platform.as_deref()),
             Verb::Attach(args) => told(args.output, run::Verb::Up, args.which.platform.as_deref()),
@@ -176,6 +179,7 @@ impl Answer {
             Verb::Status(args) => document(args.output),
             Verb::Why(args) => document(args.output),
             Verb::Grant(args) => document(args.output),
+            Verb::Diff(args) => document(args.output),
             Verb::Channel { verb } => document(of_channel(verb)),
             Verb::Bundle { verb } => document(of_bundle(verb)),
             Verb::Rgd { verb: Rgd::Check { output, .. } } => document(*output),
@@ -198,7 +202,7 @@ impl Answer {
         let events = |verb| Self::Run(RunOutput::Json, verb, Named::ByFlag(None));
         match words.iter().find(|word| !word.starts_with('-')).map(String::as_str) {
             _ if !apart && !together => Self::Human,
-            Some("up" | "attach" | "replay") => events(run::Verb::Up),
+            Some("up" | "upgrade" | "rollback" | "attach" | "replay") => events(run::Verb::Up),
             Some("down") => events(run::Verb::Down),
             Some("dash") => events(run::Verb::Controller),
             _ => Self::Document,

@@ -36,6 +36,7 @@ mod state;
 mod terminal;
 mod torn;
 mod unfinished;
+mod upgrade;
 mod verbs;
 mod watch;
 mod world;

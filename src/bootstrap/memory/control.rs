@@ -17,7 +17,10 @@ use plinth_run::{Action, EventKind, Feed, Health, Log, Observer, Recorder, Subje
 use serde_json::json;
 
 use super::cluster::FakeCluster;
-use crate::{ports::Loop, settings::Settings};
+use crate::{
+    ports::{Loop, Stand},
+    settings::Settings,
+};
 
 /// Time by tokio, which a test pauses: sleeping then costs nothing.
 #[derive(Debug)]
@@ -102,6 +105,19 @@ impl Loop for FakeLoop {
         }
         let feed = Arc::clone(&self.feed);
         Box::pin(async { Ok(feed as Arc<dyn Observer>) })
+    }
+
+    /// By what it told of them last.
+    fn stands<'a>(&'a self, kind: &'a GroupVersionKind) -> Answer<'a, Stand> {
+        let stand = self.log.read(|state| {
+            let of_kind = state.subjects.values().filter(|known| known.subject.key.gvk == *kind);
+            let open = of_kind.filter(|known| known.health != Some(Health::Current)).map(|known| known.subject.key.clone());
+            let Some(open) = open.min() else { return Stand::Ready };
+            let mut below = state.subjects.values().filter(|known| known.subject.parent.as_ref() == Some(&open));
+            let has_failed = below.any(|known| known.health == Some(Health::Failed));
+            Stand::Moving { why: format!("{open} is not ready"), has_failed }
+        });
+        Box::pin(async { stand })
     }
 
     fn stop(&self) -> Answer<'_, ()> {

@@ -21,7 +21,7 @@ fn field(change: &Change) -> String {
 
 /// Holds the kinds that the definitions generate against those that are installed, with the comparison that the loop refuses by. What its
 /// author permits is told; a kind of somebody else is the loop's affair.
-pub(super) async fn changes(built: &[Built], reader: &dyn Reader) -> Result<Vec<Remark>, Error> {
+pub(super) async fn changes(built: &[Built], allowed: bool, reader: &dyn Reader) -> Result<Vec<Remark>, Error> {
     let (mut refused, mut remarks) = (BTreeMap::new(), Vec::new());
     for built in built {
         let live = match reader.get(&crd_of(&built.graph)).await {
@@ -36,7 +36,7 @@ pub(super) async fn changes(built: &[Built], reader: &dyn Reader) -> Result<Vec<
             continue;
         }
         let changes: Vec<String> = changes.iter().map(|change| format!("{}: {}", field(change), change.summary())).collect();
-        if built.rgd.object.annotation(keys::ALLOW_BREAKING_CHANGES) == Some("true") {
+        if allowed || built.rgd.object.annotation(keys::ALLOW_BREAKING_CHANGES) == Some("true") {
             let message =
                 format!("{} changes {} so that objects of it may break: {}", built.key, live.name(), changes.join("; "));
             remarks.push(Remark { reason: "BreakingChange", message });

@@ -105,7 +105,7 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
 
 /// How a child stands, by the fields that are known. One that somebody else made is not taken without `--take-over`, as its graph
 /// would write over it and its removal would delete it.
-fn of_child(place: &Place, live: Option<&Object>, settings: &Settings) -> Result<Standing, Error> {
+pub(crate) fn of_child(place: &Place, live: Option<&Object>, settings: &Settings) -> Result<Standing, Error> {
     let Some(live) = live else { return Ok(Standing::new(Action::Create, None)) };
     if live.is_terminating() {
         return Ok(Standing::again());

@@ -79,9 +79,9 @@ fn broken_rule(gvk: &GroupVersionKind, name: &str) -> Option<&'static str> {
 /// Refuses a second place for a platform that lives somewhere already, or was begun there: what is there would stay behind.
 pub(super) async fn only_one(wanted: &[Wanted], settings: &Settings, reader: &dyn Reader) -> Result<(), Error> {
     let selector = naming::platform_selector(&settings.platform);
-    // The controller is in a namespace of its own, whose kinds the platform's children have too.
+    // The controller and what is kept of releases are in a namespace of their own, whose kinds the platform's children have too.
     let is_placed =
-        |wanted: &&Wanted| wanted.step == Step::Instance || wanted.key.namespace.is_some() && wanted.step != Step::Controller;
+        |wanted: &&Wanted| wanted.step == Step::Instance || wanted.key.namespace.is_some() && wanted.step > Step::Controller;
     let places = wanted.iter().rev().filter(is_placed);
     for wanted in places {
         let there = removal::list(reader, &wanted.key.gvk, &selector).await?;

@@ -194,7 +194,7 @@ pub(crate) async fn ask(reader: &dyn Reader, query: &Query) -> Result<Vec<Found>
 }
 
 /// The kind that a definition defines, for guards.
-pub(super) fn defined(object: &Object) -> Option<GroupVersionKind> {
+pub(crate) fn defined(object: &Object) -> Option<GroupVersionKind> {
     if is_definition(object) { defines(object) } else { None }
 }
 
@@ -217,7 +217,7 @@ fn defines(object: &Object) -> Option<GroupVersionKind> {
 }
 
 /// Sorts definitions so that each comes before those whose kinds it makes; what defines nothing comes last.
-fn users_first(mut rest: Vec<Found>) -> Vec<Found> {
+pub(crate) fn users_first(mut rest: Vec<Found>) -> Vec<Found> {
     let mut sorted = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let made: BTreeSet<GroupVersionKind> = rest.iter().flat_map(|found| makes(&found.object)).collect();

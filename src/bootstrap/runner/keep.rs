@@ -1,20 +1,23 @@
 //! Bringing what the run writes itself to what is wanted, and no more: what comes of it the loop looks after, which runs anyway.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use plinth_api::Permission;
 use plinth_run::plan::Writer as By;
 
-use super::{Request, steps};
+use super::{Request, downgrade, leftovers, moving, moving::Patience, steps};
 use crate::{
     error::Error,
     plan::{self, Planned},
     ports::Ports,
     preflight::{self, Deadline},
     rights,
-    wanted::{self, Step},
+    wanted::Step,
     write::Writer,
 };
+
+/// How long a definition's instances are waited for; whoever keeps the platform comes back when something of them changes.
+const NEAR: Duration = Duration::from_secs(2);
 
 /// What was done.
 #[derive(Clone, Debug)]
@@ -35,13 +38,24 @@ pub async fn keep(request: &Request<'_>, ports: &Ports) -> Result<Kept, Error> {
     let writer = Writer { ports, settings: request.settings, deadline };
     if writes > 0 {
         preflight::allowed(&needed(&planned), ports).await?;
-        for step in [Step::Foundation, Step::Definitions, Step::Instance] {
-            steps::step(&planned, &writer, step).await?;
+        steps::step(&planned, &writer, Step::Foundation).await?;
+        if moving::is_move(&planned) {
+            moving::definitions(&planned, &writer, Patience::Look(NEAR)).await?;
+        } else {
+            steps::step(&planned, &writer, Step::Definitions).await?;
         }
+        steps::step(&planned, &writer, Step::Instance).await?;
     }
-    // What a controller that starts anew knows the platform's images from.
-    writer.bring(&wanted::lock(request.settings, &request.content.lock)?).await?;
     Ok(Kept { planned, writes })
+}
+
+/// Ends a move once the platform is ready: what permitted it is taken back, and what the release does not have any more goes. Gives how
+/// many definitions went.
+pub async fn end(request: &Request<'_>, planned: &Planned, ports: &Ports) -> Result<usize, Error> {
+    let deadline = Deadline::after(ports.log.clock().as_ref(), request.settings.timeout);
+    let writer = Writer { ports, settings: request.settings, deadline };
+    downgrade::done(planned, &writer).await?;
+    leftovers::remove(planned, &writer).await
 }
 
 /// The rights of the loop, one by one: whoever keeps a platform has them by name, and not for all objects of a kind.

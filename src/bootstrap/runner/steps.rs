@@ -7,7 +7,7 @@ use plinth_engine::graph::Graph;
 use plinth_run::{EventKind, Health, Observer, Outcome, Recorder, StageId};
 use serde_json::Value;
 
-use super::follow;
+use super::{downgrade, follow, leftovers, moving, moving::Patience};
 use crate::{
     error::Error,
     plan::Planned,
@@ -23,10 +23,23 @@ pub(super) async fn carry_out(planned: &Planned, writer: &Writer<'_>) -> Result<
     step(planned, writer, Step::Foundation).await?;
     let observer = writer.ports.control.start().await.map_err(Error::Loop)?;
     step(planned, writer, Step::Controller).await?;
-    step(planned, writer, Step::Definitions).await?;
+    if moving::is_move(planned) {
+        moving::definitions(planned, writer, Patience::Run).await?;
+    } else {
+        step(planned, writer, Step::Definitions).await?;
+    }
+    if let Some(root) = planned.built.last() {
+        downgrade::allow(planned, root, writer).await?;
+    }
     step(planned, writer, Step::Instance).await?;
     writer.ports.control.hand_over().await;
-    ready(planned, writer, observer).await
+    ready(planned, writer, observer).await?;
+    // A controller that keeps the platform from here on does that too.
+    if writer.settings.controller.is_none() {
+        downgrade::done(planned, writer).await?;
+        leftovers::remove(planned, writer).await?;
+    }
+    Ok(())
 }
 
 /// One step: all its objects, then what the next step needs.
@@ -58,7 +71,7 @@ pub(super) async fn step(planned: &Planned, writer: &Writer<'_>, step: Step) -> 
 }
 
 /// Waits until a CRD is served. `definition` is who makes it: when the loop refuses that, waiting is over.
-async fn established(crd: &ObjectKey, writer: &Writer<'_>, definition: Option<&ObjectKey>) -> Result<(), Error> {
+pub(super) async fn established(crd: &ObjectKey, writer: &Writer<'_>, definition: Option<&ObjectKey>) -> Result<(), Error> {
     let clock = Arc::clone(writer.ports.log.clock());
     loop {
         if let Some(live) = writer.read(crd).await? {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, lock::ReleaseLock};
-use plinth_bootstrap::rights;
+use plinth_api::lock::ReleaseLock;
+use plinth_bootstrap::release;
 use plinth_cluster::Cluster;
 use plinth_controller::{
     Options,
@@ -14,7 +14,7 @@ use plinth_controller::{
 };
 use plinth_engine::{
     graph,
-    ports::{Applier, Clock, ReadError, Reader},
+    ports::{Applier, Clock, ReadError},
 };
 use plinth_manager::{Gated, Health, Lease, Metrics, SystemClock};
 use plinth_releasechannel::{RepositoryRef, localization::Localization};
@@ -66,9 +66,9 @@ impl Keeper<'_> {
     /// The journal and the release lock that are there; `None` where it is to end before the server answers.
     async fn read(&self, ended: &CancellationToken) -> Option<(RunState, Option<ReleaseLock>)> {
         loop {
-            let both = async { Ok::<_, ReadError>((journal::read(&*self.host.0).await?, read_lock(&*self.host.0).await?)) };
+            let both = async { Ok::<_, ReadError>((journal::read(&*self.host.0).await?, release::read(&*self.host.0).await?)) };
             match both.await {
-                Ok((state, lock)) => return Some((state.unwrap_or_default(), lock)),
+                Ok((state, releases)) => return Some((state.unwrap_or_default(), releases.current.map(|release| release.lock))),
                 Err(error) => tracing::warn!(%error, "the journal cannot be read yet"),
             }
             tokio::select! {
@@ -121,21 +121,6 @@ impl Keeper<'_> {
         };
         Ok(Arc::new(map))
     }
-}
-
-/// The release lock that `up` left in the cluster.
-async fn read_lock(reader: &dyn Reader) -> Result<Option<ReleaseLock>, ReadError> {
-    let key = ObjectKey {
-        cluster: ClusterKey::host(),
-        gvk: GroupVersionKind::new("", "v1", "ConfigMap"),
-        namespace: Some(rights::NAMESPACE.to_owned()),
-        name: rights::LOCK.to_owned(),
-    };
-    Ok(reader.get(&key).await?.as_ref().and_then(lock_of))
-}
-
-fn lock_of(object: &Object) -> Option<ReleaseLock> {
-    serde_json::from_str(object.at(&["data", "lock.json"])?.as_str()?).ok()
 }
 
 /// Events as log lines.

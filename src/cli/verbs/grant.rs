@@ -40,7 +40,7 @@ pub(crate) async fn run(global: &Global, args: &args::Grant, out: Out) -> Result
 }
 
 /// Writes the roles, and what binds them. A binding to the same role by the same name is the same; a role is written as it was read.
-async fn apply(host: &Host, grant: &Grant) -> Result<(), Failure> {
+pub(super) async fn apply(host: &Host, grant: &Grant) -> Result<(), Failure> {
     for (key, object) in grant.objects() {
         let apply = Apply { key, object, manager: keys::MANAGER.to_owned(), force: true, subresource: None };
         host.0.apply(&apply).await.map_err(refused)?;

@@ -31,11 +31,12 @@ pub(super) async fn choose(
     purpose: Purpose,
     out: Out,
 ) -> Result<(), Failure> {
+    loaded.settings.asked = Some(kept::spec(source, selection, loaded)?);
     if args.controller == Some(ControllerMode::None) {
         return Ok(());
     }
     let is_asked = args.controller.is_some() || args.controller_image.is_some();
-    match controller(args, (source, selection), loaded, purpose, out).await {
+    match controller(args, source, loaded, purpose, out).await {
         Ok(controller) => {
             loaded.settings.hands_over = true;
             loaded.settings.definitions.push(crds::PLATFORM.object());
@@ -52,7 +53,7 @@ pub(super) async fn choose(
 
 async fn controller(
     args: &ControllerArgs,
-    (source, selection): (&SourceArgs, &SelectionArgs),
+    source: &SourceArgs,
     loaded: &Loaded,
     purpose: Purpose,
     out: Out,
@@ -70,7 +71,7 @@ async fn controller(
         }
         (None, _) => of_the_channel(loaded)?,
     };
-    Ok(Controller { image, arguments: arguments(source), platform: kept::spec(source, selection, loaded)? })
+    Ok(Controller { image, arguments: arguments(source), platform: loaded.settings.asked.clone().unwrap_or_default() })
 }
 
 /// An image by digest: a tag may be another image tomorrow.

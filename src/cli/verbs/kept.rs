@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn spec(source: &SourceArgs, selection: &SelectionArgs, loaded: &Loaded) -> Result<Map<String, Value>, Failure> {
     let mut spec = loaded.asked.clone().unwrap_or_default();
     spec.source.channel.clone_from(&loaded.content.lock.root.name);
-    spec.source.repositories.clone_from(&loaded.content.lock.repositories);
+    spec.source.repositories = loaded.content.lock.repositories.iter().cloned().map(absolute).collect();
     if loaded.asked.is_none() {
         spec.source.version = version(&source.source);
     }
@@ -40,6 +40,15 @@ pub(super) fn spec(source: &SourceArgs, selection: &SelectionArgs, loaded: &Load
         Value::Object(spec) => Ok(spec),
         other => unreachable!("a spec is a mapping, and not {other}"),
     }
+}
+
+/// An archive by a path that is right from everywhere on this machine.
+fn absolute(mut repository: Value) -> Value {
+    let path = repository.get("filePath").and_then(Value::as_str).and_then(|path| std::path::absolute(path).ok());
+    if let Some(path) = path {
+        repository["filePath"] = path.display().to_string().into();
+    }
+    repository
 }
 
 /// The version or range in SOURCE.

@@ -7,6 +7,7 @@ mod config;
 mod controller;
 mod dash;
 mod demo;
+mod diff;
 mod down;
 mod grant;
 mod install;
@@ -20,6 +21,7 @@ mod replay;
 mod rgd;
 mod status;
 mod up;
+mod upgrade;
 
 pub(crate) use plan::told;
 use plinth_run::Outcome;
@@ -44,6 +46,9 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Dash(args) => dash::run(global, &args, out).await,
         Verb::Attach(args) => attach::run(global, &args, out).await,
         Verb::Replay(args) => replay::run(global, &args, out).await,
+        Verb::Diff(args) => diff::run(global, &args, out).await,
+        Verb::Upgrade(args) => upgrade::run(global, &args, out).await,
+        Verb::Rollback(args) => upgrade::back(global, &args, out).await,
         Verb::Down(args) => down::run(global, &args, out).await,
         Verb::Grant(args) => grant::run(global, &args, out).await,
         Verb::Controller(args) => controller::run(global, &args).await,

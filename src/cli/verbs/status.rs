@@ -6,7 +6,10 @@ mod removal;
 use std::{collections::BTreeSet, time::Duration};
 
 use plinth_api::ObjectKey;
-use plinth_bootstrap::preflight::Deadline;
+use plinth_bootstrap::{
+    drift::{self, Drift},
+    preflight::Deadline,
+};
 use plinth_engine::{
     health::{Cause, Explanation, Health, advice},
     ports::ReadError,
@@ -17,6 +20,7 @@ use serde_json::json;
 
 use page::Page;
 
+use super::diff;
 use crate::{
     args::{Global, Output, Status, Why},
     exit::Failure,
@@ -44,7 +48,11 @@ pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outc
         Some(name) => removal::unfinished(name, &tree, &host, &server).await,
         None => None,
     };
-    let (about, shown) = (About { name, removal }, kept(&tree, &filter));
+    let drift = match &name {
+        Some(name) => drifted(name, &host, out).await,
+        None => Vec::new(),
+    };
+    let (about, shown) = (About { name, removal, drift }, kept(&tree, &filter));
     match args.output {
         Output::Human => human(&about, &tree, &shown, out),
         Output::Json => out.data(&document(&about, &tree, &shown).to_string()),
@@ -228,11 +236,24 @@ fn kept(tree: &Tree, filter: &Filter) -> BTreeSet<ObjectKey> {
     kept
 }
 
+/// What others changed of what the loop made. Who may not read all of that is told, and sees the rest.
+async fn drifted(name: &str, host: &Host, out: Out) -> Vec<Drift> {
+    match drift::below(name, host.0.as_ref(), host).await {
+        Ok(found) => found,
+        Err(error) => {
+            out.talk(&format!("note: drift is not known: {error}"));
+            Vec::new()
+        }
+    }
+}
+
 /// What is said of the platform as a whole.
 struct About {
     name: Option<String>,
     /// A removal that has not ended.
     removal: Option<String>,
+    /// What the loop made and others changed.
+    drift: Vec<Drift>,
 }
 
 fn human(about: &About, tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
@@ -250,6 +271,10 @@ fn human(about: &About, tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
         out.data(&format!(
             "not brought up, or not removed to the end: {lacks}; plinth up brings it up, plinth down --apply removes it"
         ));
+    }
+    for drift in &about.drift {
+        out.data(&format!("drift        {}", drift.subject));
+        drift.fields.iter().for_each(|field| out.data(&format!("           {}", diff::line(field))));
     }
     let roots: Vec<(&ObjectKey, &Leaf)> = tree.roots().collect();
     roots.into_iter().for_each(|(key, leaf)| branch(tree, kept, (key, leaf), 0, out));
@@ -280,6 +305,7 @@ fn document(about: &About, tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_jso
         "lacks": tree.begun,
         "removal": about.removal,
         "unverified": tree.unverified(),
+        "drift": about.drift,
         "objects": objects,
     })
 }

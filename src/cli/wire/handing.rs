@@ -7,8 +7,8 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use plinth_api::{ClusterKey, Object, ObjectKey};
-use plinth_bootstrap::{Lead, Loop, install, rights};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_bootstrap::{Lead, Loop, Stand, install, rights};
 use plinth_cluster::{
     Watches,
     watch::{Owner, Settings, WatchSet},
@@ -69,6 +69,10 @@ impl Loop for Handing {
     /// Not before the controller has it: a run that ended earlier would leave nobody behind.
     fn is_settled(&self) -> Answer<'_, bool> {
         Box::pin(async { *self.parts.handed.borrow() })
+    }
+
+    fn stands<'a>(&'a self, kind: &'a GroupVersionKind) -> Answer<'a, Stand> {
+        self.parts.inner.stands(kind)
     }
 
     fn awaits(&self, objects: BTreeSet<ObjectKey>) -> Answer<'_, ()> {

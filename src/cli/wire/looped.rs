@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_api::ObjectKey;
-use plinth_bootstrap::Loop;
+use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey};
+use plinth_bootstrap::{Loop, Stand};
 use plinth_controller::{
     Handle, Options,
     delivery::image::{Images, NotMirrored},
@@ -87,6 +87,20 @@ impl Loop for InProcess {
 
     fn is_settled(&self) -> Answer<'_, bool> {
         Box::pin(async { self.handle.lock().await.as_ref().is_none_or(Handle::is_settled) })
+    }
+
+    fn stands<'a>(&'a self, kind: &'a GroupVersionKind) -> Answer<'a, Stand> {
+        Box::pin(async {
+            let handle = self.handle.lock().await;
+            let Some(handle) = handle.as_ref() else { return Stand::Ready };
+            match handle.instances.stands(&ClusterKey::host(), kind) {
+                // What was not looked at yet is not known either.
+                Stand::Ready if !handle.is_settled() => {
+                    Stand::Moving { why: "the loop has not looked at everything yet".to_owned(), has_failed: false }
+                }
+                stand => stand,
+            }
+        })
     }
 
     fn awaits(&self, objects: BTreeSet<ObjectKey>) -> Answer<'_, ()> {

@@ -22,34 +22,49 @@ pub trait Images: Send + Sync {
     fn localize(&self, manifest: &mut Value) -> BTreeSet<String>;
 }
 
-/// Images of the release in use, which changes when a platform moves to another one.
+/// Images of the release in use, and of the one that a platform moves to meanwhile.
 #[derive(Debug, Default)]
-pub struct SharedImages(RwLock<Arc<Localization>>);
+pub struct SharedImages(RwLock<Vec<Arc<Localization>>>);
 
 impl SharedImages {
     /// Those of a release.
     pub fn new(images: Arc<Localization>) -> Self {
-        Self(RwLock::new(images))
+        Self(RwLock::new(vec![images]))
     }
 
     /// Goes on with those of another one.
     pub fn set(&self, images: Arc<Localization>) {
-        // A panic elsewhere leaves a shared pointer as good as it was.
+        self.replace(vec![images]);
+    }
+
+    /// Takes those of another one too, and first.
+    pub fn also(&self, images: Arc<Localization>) {
+        let last = self.get().into_iter().next_back().filter(|last| !Arc::ptr_eq(last, &images));
+        self.replace([images].into_iter().chain(last).collect());
+    }
+
+    fn replace(&self, images: Vec<Arc<Localization>>) {
+        // A panic elsewhere leaves shared pointers as good as they were.
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = images;
     }
 
-    fn get(&self) -> Arc<Localization> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    fn get(&self) -> Vec<Arc<Localization>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Images for SharedImages {
     fn pullable(&self, component: &ComponentVersion, resource: &Resource) -> Option<String> {
-        Images::pullable(self.get().as_ref(), component, resource)
+        self.get().iter().find_map(|images| Images::pullable(images.as_ref(), component, resource))
     }
 
     fn localize(&self, manifest: &mut Value) -> BTreeSet<String> {
-        Images::localize(self.get().as_ref(), manifest)
+        let mut unknown: Option<BTreeSet<String>> = None;
+        for images in self.get() {
+            let here = Images::localize(images.as_ref(), manifest);
+            unknown = Some(unknown.map_or_else(|| here.clone(), |before| before.intersection(&here).cloned().collect()));
+        }
+        unknown.unwrap_or_default()
     }
 }
 

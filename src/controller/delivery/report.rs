@@ -64,6 +64,8 @@ pub enum Reason {
     ValuesInvalid,
     /// A release that cannot be brought up here.
     PlanRefused,
+    /// A move to another release that waits for a component, or stopped at one.
+    NotMoved,
 }
 
 impl Reason {
@@ -93,6 +95,7 @@ impl Reason {
             Self::NotKept => "NotKept",
             Self::ValuesInvalid => "ValuesInvalid",
             Self::PlanRefused => "PlanRefused",
+            Self::NotMoved => "NotMoved",
         }
     }
 }

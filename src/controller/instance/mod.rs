@@ -9,6 +9,7 @@ mod act;
 mod events;
 mod memory;
 mod observe;
+mod stands;
 mod tell;
 
 use std::{
@@ -64,6 +65,8 @@ struct Shared {
     seed: BTreeMap<ObjectKey, state::Applied>,
     /// plinth's own Ready of each instance.
     ready: BTreeMap<ObjectKey, bool>,
+    /// What each instance was judged by.
+    judged: BTreeMap<ObjectKey, stands::Judged>,
     /// Why instances are not ready.
     causes: BTreeMap<ObjectKey, Vec<Cause>>,
     /// Instances by the children they have: whoever is a child of another has a parent to tell.
@@ -172,6 +175,8 @@ impl Instances {
         decision.ready &= decision.actions.is_empty();
         round.tell_proven();
         self.world.figures.decided(&published.graph, &decision, before.as_deref());
+        let judged = stands::Judged::of(&published.graph, observation.instance.generation(), &decision);
+        self.lock().judged.insert(key.clone(), judged);
         self.conclude(key, &decision, observation, memory);
         let blind = decision.watch.lists.iter().any(|query| query.gvk.version.is_empty());
         let unsettled = !decision.actions.is_empty();
@@ -311,6 +316,7 @@ impl Instances {
             let mut shared = self.lock();
             shared.memories.remove(key);
             let known = shared.ready.remove(key).is_some();
+            shared.judged.remove(key);
             shared.causes.remove(key);
             for parents in shared.parents.values_mut() {
                 parents.remove(key);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use plinth_api::{Object, ObjectKey, lock::LockedRef, platform::PlatformSpec};
 use plinth_bootstrap::{Choice, Content, Distribution, Manifest, Settings, distribution, plan};
-use plinth_engine::schema::builtin;
+use plinth_engine::{naming::keys, schema::builtin};
 use plinth_releasechannel::{Channel, Selection, versions};
 use serde_json::Value;
 
@@ -113,6 +113,8 @@ fn settings(platform: &Object, spec: &PlatformSpec, channel: &Channel) -> Settin
         repository: channel.lock.repositories.first().cloned(),
         definitions: Vec::new(),
         hands_over: true,
+        asked: platform.spec().as_object().cloned(),
+        allow_breaking: platform.annotation(keys::ALLOW_BREAKING_CHANGES) == Some("true"),
         unverified: channel.verification.switched_off.clone(),
         timeout: PATIENCE,
         ..Settings::default()

@@ -50,6 +50,8 @@ pub const ROLE: &str = "platform";
 const INTERVAL: Duration = Duration::from_mins(10);
 /// When to try again what may heal by itself.
 const AGAIN: Duration = Duration::from_secs(15);
+/// When to look whether a component is ready that a move waits for.
+const MOVING: Duration = Duration::from_secs(2);
 /// When to look whether somebody repaired something.
 const REPAIRED: Duration = Duration::from_mins(1);
 
@@ -94,6 +96,8 @@ struct Known {
     carried: Option<(Arc<keep::Kept>, Seen)>,
     /// The last run that wrote something.
     last_run: Option<Value>,
+    /// Whether what a move leaves to the end is done.
+    is_over: bool,
 }
 
 /// Objects that the reconciler writes, with what tells a change of them.
@@ -158,17 +162,14 @@ impl Platforms {
             && self.seen(&carried) == seen
             && !self.has_come(&carried, key)
         {
+            self.end(&loaded, &carried).await?;
             return Ok(Pass { loaded, carried, away });
         }
         let began = self.world.clock.now();
-        let request = Request {
-            content: &loaded.content,
-            distribution: &loaded.distribution,
-            settings: &loaded.settings,
-            saved: None,
-            resumed: None,
-        };
+        let request = request(&loaded);
         let ports = self.ports();
+        // What moves first is of the new release, what moves last still of the old one.
+        self.kept.images.also(Arc::clone(&loaded.content.images));
         let ended = keep::keep(&request, &ports).await;
         if let Err(error) = &ended {
             self.remember(|known| known.last_run = Some(report::run(began, self.world.clock.now(), Err(error))));
@@ -178,12 +179,25 @@ impl Platforms {
         self.watch(key, &carried);
         let seen = self.seen(&carried);
         self.remember(|known| {
+            known.is_over = false;
             if carried.writes > 0 {
                 known.last_run = Some(report::run(began, self.world.clock.now(), Ok(carried.writes)));
             }
             known.carried = Some((Arc::clone(&carried), seen));
         });
         Ok(Pass { loaded, carried, away })
+    }
+
+    /// Ends a move, once, when everything of the new release is ready.
+    async fn end(&self, loaded: &Loaded, carried: &keep::Kept) -> Result<(), Failed> {
+        let is_over = self.lock().as_ref().is_none_or(|known| known.is_over);
+        if is_over || self.instances.is_ready(&carried.planned.instance) != Some(true) {
+            return Ok(());
+        }
+        let request = request(loaded);
+        keep::end(&request, &carried.planned, &self.ports()).await.map_err(|error| of_error(&error))?;
+        self.remember(|known| known.is_over = true);
+        Ok(())
     }
 
     /// Makes sure that a release is known; why the channel could not be asked, where what is known is still good.
@@ -203,8 +217,10 @@ impl Platforms {
             Err(failed) => return Err(failed),
         };
         let is_same = before.is_some_and(|before| Arc::ptr_eq(&before.release, &loaded.release));
+        let is_over = is_same && known.as_ref().is_some_and(|known| known.is_over);
         let (carried, last_run) = known.map(|known| (known.carried.filter(|_| is_same), known.last_run)).unwrap_or_default();
-        *self.lock() = Some(Known { generation: platform.generation(), at: now, loaded: Arc::new(loaded), carried, last_run });
+        let (generation, loaded) = (platform.generation(), Arc::new(loaded));
+        *self.lock() = Some(Known { generation, at: now, loaded, carried, last_run, is_over });
         Ok(None)
     }
 
@@ -238,6 +254,7 @@ impl Platforms {
         let outcome = match &end {
             Ok(_) => Outcome::RequeueAfter(INTERVAL),
             Err(failed) if !failed.missing.is_empty() => Outcome::RequeueAfter(UNPERMITTED.max),
+            Err(failed) if failed.reason == Reason::NotMoved => Outcome::RequeueAfter(MOVING),
             Err(failed) => match failed.cure {
                 Cure::Edit => Outcome::Invalid { reason: failed.message.clone() },
                 Cure::Repair => Outcome::RequeueAfter(REPAIRED),
@@ -304,6 +321,11 @@ impl Reconciler<ObjectKey> for Platforms {
     }
 }
 
+fn request(loaded: &Loaded) -> Request<'_> {
+    let Loaded { content, distribution, settings, .. } = loaded;
+    Request { content, distribution, settings, saved: None, resumed: None }
+}
+
 /// What an error of planning or acting means for the Platform.
 fn of_error(error: &Error) -> Failed {
     let text = || error.hint().map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
@@ -312,6 +334,7 @@ fn of_error(error: &Error) -> Failed {
         Error::Read(ReadError::Forbidden { missing, .. }) | Error::Write(WriteError::Forbidden { missing, .. }) => {
             Failed::unpermitted(BTreeSet::from([missing.as_ref().clone()]))
         }
+        Error::Stopped { .. } => Failed::retry(Reason::NotMoved, error.to_string()),
         Error::Values { .. } => Failed::repair(Reason::ValuesInvalid, error.to_string()),
         _ if error.outcome() == plinth_run::Outcome::Refused => Failed::repair(Reason::PlanRefused, text()),
         _ => Failed::retry(Reason::ApplyFailed, text()),

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use plinth_api::ObjectKey;
-use plinth_bootstrap::{Alone, Loop, Ports};
+use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey};
+use plinth_bootstrap::{Alone, Loop, Ports, Stand};
 use plinth_engine::ports::Answer;
 use plinth_run::{Event, EventKind, Log, Observer, Recorder, RunId, RunState, Sink, memory::VecJournal, ports::Seen};
 
 use super::Platforms;
-use crate::awaited::Awaited;
+use crate::{awaited::Awaited, instance::Instances};
 
 impl Platforms {
     /// The ports of one run. Its own steps are nobody's news; what it writes is told as everything else.
@@ -22,7 +22,7 @@ impl Platforms {
             reader,
             access: Arc::clone(&self.doors.access),
             schemas: Arc::clone(&self.doors.schemas),
-            control: Arc::new(Running(awaited)),
+            control: Arc::new(Running { awaited, instances: Arc::clone(&self.instances) }),
             lead: Arc::new(Alone),
             log,
         }
@@ -43,15 +43,22 @@ impl Sink for Written {
 }
 
 /// The loop that this reconciler is a part of.
-struct Running(Arc<Awaited>);
+struct Running {
+    awaited: Arc<Awaited>,
+    instances: Arc<Instances>,
+}
 
 impl Loop for Running {
     fn start(&self) -> Answer<'_, Result<Arc<dyn Observer>, String>> {
         Box::pin(async { Ok(Arc::new(Unobserved) as Arc<dyn Observer>) })
     }
 
+    fn stands<'a>(&'a self, kind: &'a GroupVersionKind) -> Answer<'a, Stand> {
+        Box::pin(async { self.instances.stands(&ClusterKey::host(), kind) })
+    }
+
     fn awaits(&self, objects: BTreeSet<ObjectKey>) -> Answer<'_, ()> {
-        self.0.declare_outside(objects);
+        self.awaited.declare_outside(objects);
         Box::pin(async {})
     }
 

@@ -1,0 +1,75 @@
+//! `plinth diff`: what of the platform is not as its release wants it, field by field, and who holds it so.
+
+use std::sync::Arc;
+
+use plinth_bootstrap::{
+    drift::{self, Drift, Field},
+    runner,
+};
+use plinth_run::{Action, Outcome, Sink, memory::VecJournal};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::upgrade;
+use crate::{
+    args::{self, Global, Output},
+    exit::Failure,
+    out::Out,
+    platform,
+    present::Talk,
+    wire::{self, Session, before_the_run, connect, interrupted, listen},
+};
+
+/// Runs `plinth diff`.
+pub(crate) async fn run(global: &Global, args: &args::Diff, out: Out) -> Result<Outcome, Failure> {
+    let signals = listen()?;
+    let (host, _) = before_the_run(&signals, connect(global)).await?;
+    host.give_up_after(args.timeout);
+    let talk: Arc<dyn Sink> = Arc::new(Talk::new(out));
+    let named = args.which.platform.as_deref();
+    let found = before_the_run(&signals, platform::await_it(named, &host, args.timeout, talk.as_ref())).await?;
+    let name = found.ok_or_else(|| platform::none(&host.1))?;
+    let mut loaded = before_the_run(&signals, upgrade::installed(&host, &name, &args.access, out)).await?;
+    loaded.settings.timeout = args.timeout;
+    // What others hold is what is asked for here, and no reason to refuse.
+    loaded.settings.take_over = true;
+    let journal = Arc::new(VecJournal::default());
+    let session = Session::open(host.clone(), journal, vec![talk], &name, wire::Delivery::default(), signals)?;
+    let request = loaded.request(None);
+    let mut made = None;
+    let planning = async {
+        let (outcome, planned) = runner::plan(&request, &session.ports, false).await;
+        made = planned;
+        outcome
+    };
+    let outcome = interrupted(&session, CancellationToken::new(), planning).await;
+    let Some(planned) = made else { return Ok(outcome) };
+    let found = drift::of_plan(&planned, host.0.as_ref()).await.map_err(|error| wire::refused(&error))?;
+    match args.output {
+        Output::Json => out.data(&json!({"platform": name, "release": loaded.content.lock.root, "drift": found}).to_string()),
+        Output::Human => human(&found, out),
+    }
+    Ok(if args.detailed_exitcode && !found.is_empty() { Outcome::Changes } else { Outcome::Done })
+}
+
+fn human(found: &[Drift], out: Out) {
+    if found.is_empty() {
+        out.talk("nothing differs");
+    }
+    for drift in found {
+        let what = match drift.action {
+            Action::Create => "missing",
+            Action::Delete => "too much",
+            _ => "changed",
+        };
+        out.data(&format!("{what:<9} {}", drift.subject));
+        drift.fields.iter().for_each(|field| out.data(&line(field)));
+    }
+}
+
+/// A field with what is there, what is wanted, and who holds it.
+pub(super) fn line(field: &Field) -> String {
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    let by = if field.by.is_empty() { String::new() } else { format!("  by {}", field.by.join(", ")) };
+    format!("  {}: {} instead of {}{by}", field.path, shown(&field.live), shown(&field.wanted))
+}

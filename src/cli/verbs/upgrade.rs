@@ -1,0 +1,128 @@
+//! `plinth upgrade` and `plinth rollback`: another release of the channel that the cluster's platform came from.
+//!
+//! What is to run next is read from the cluster alone: the Platform, or what the last run left of what was asked for. Where a controller
+//! keeps the platform it does the move, and this process only asks it; else this process moves it, by the Lease.
+
+mod ask;
+mod goal;
+
+use std::{io::IsTerminal, sync::Arc};
+
+use plinth_bootstrap::{Approver, Content, plan::Planned, ports::Always, runner};
+use plinth_releasechannel::difference;
+use plinth_run::{Outcome, Sink, memory::VecJournal};
+use tokio_util::sync::CancellationToken;
+
+use self::goal::{Aim, Goal};
+use super::up::{self, Loaded};
+use crate::{
+    args::{AccessArgs, Global, MoveArgs, Rollback, SelectionArgs, SourceArgs, Upgrade, VersionArgs},
+    exit::Failure,
+    out::Out,
+    platform,
+    present::{Talk, Teller},
+    wire::{self, AskInText, Host, Session, Turn, before_the_run, connect, interrupted, listen},
+};
+
+/// Runs `plinth upgrade`.
+pub(crate) async fn run(global: &Global, args: &Upgrade, out: Out) -> Result<Outcome, Failure> {
+    let aim = args.to.clone().map_or(Aim::Newest, Aim::Version);
+    go(global, &args.how, (aim, args.allow_breaking_changes), out).await
+}
+
+/// Runs `plinth rollback`.
+pub(crate) async fn back(global: &Global, args: &Rollback, out: Out) -> Result<Outcome, Failure> {
+    // The kinds that were there before are taken again, whatever they lack.
+    go(global, &args.how, (Aim::Before, true), out).await
+}
+
+/// The release that is to run now, as the cluster says.
+pub(super) async fn installed(host: &Host, platform: &str, access: &AccessArgs, out: Out) -> Result<Loaded, Failure> {
+    let goal = goal::find(host, platform, Aim::Same, access).await?.expect("the release that is there needs no other version");
+    let mut loaded = load(host, &goal, access, out).await?;
+    loaded.settings.hands_over = goal.is_kept;
+    loaded.settings.asked = None;
+    Ok(loaded)
+}
+
+async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool), out: Out) -> Result<Outcome, Failure> {
+    if !how.apply && !std::io::stdin().is_terminal() {
+        return Err(Failure::new(Outcome::Usage, "the plan is shown on a terminal, where somebody agrees to it, and there is none")
+            .hint("--apply goes on without a question"));
+    }
+    let signals = listen()?;
+    let (host, server) = before_the_run(&signals, connect(global)).await?;
+    host.give_up_after(how.timeout);
+    let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(how.output, out));
+    let named = how.which.platform.as_deref();
+    let found = before_the_run(&signals, platform::await_it(named, &host, how.timeout, teller.as_ref())).await?;
+    let name = found.ok_or_else(|| platform::none(&host.1))?;
+    let Some(goal) = before_the_run(&signals, goal::find(&host, &name, aim, &how.access)).await? else {
+        out.talk(&format!("{name} runs the newest release that it may: there is nothing to move to"));
+        return Ok(Outcome::Done);
+    };
+    let mut loaded = before_the_run(&signals, load(&host, &goal, &how.access, out)).await?;
+    loaded.settings.timeout = how.timeout;
+    loaded.settings.allow_breaking = allow_breaking;
+    tell(&goal, &loaded.content, out);
+    host.give_up_after(how.timeout);
+    let approver: &dyn Approver = if how.apply { &Always("--apply".to_owned()) } else { &AskInText(out) };
+    if goal.is_kept {
+        let journal = Arc::new(VecJournal::default());
+        loaded.settings.hands_over = true;
+        loaded.settings.definitions.clear();
+        let talk: Arc<dyn Sink> = Arc::new(Talk::new(out));
+        let delivery = delivery(&loaded, &how.access, Turn::Alone);
+        let session = Session::open(host.clone(), journal, vec![talk], &name, delivery, signals)?;
+        return ask::move_it(&host, &session, &goal, &loaded, (approver, how.timeout), out).await;
+    }
+    let journal = wire::journal(how.journal.as_deref(), &name, &server)?;
+    let turn = Turn::Lease { break_lock: how.break_lock, platform: Some(name.clone()) };
+    let session = Session::open(host, journal, vec![teller], &name, delivery(&loaded, &how.access, turn), signals)?;
+    let outcome = up::bring_up(&loaded, &session, approver, CancellationToken::new()).await;
+    session.tell(outcome, out);
+    Ok(outcome)
+}
+
+/// What differs between what is to run now and what is to run then, component by component.
+fn tell(goal: &Goal, content: &Content, out: Out) {
+    let from = goal.from.as_ref().map(|lock| format!("{} {}", lock.root.name, lock.root.version)).unwrap_or_default();
+    out.talk(&format!("{}: from {from} to {}", goal.platform, content.lock.root.version));
+    let before = goal.from.clone().unwrap_or_default();
+    difference(&before, &content.lock).iter().for_each(|difference| out.talk(&format!("  {difference}")));
+}
+
+/// Loads the release as `up` loads a Platform file, and holds a release of before against its lock.
+async fn load(host: &Host, goal: &Goal, access: &AccessArgs, out: Out) -> Result<Loaded, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("write the Platform that is asked for into a file: {error}"));
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let file = folder.path().join("platform.yaml");
+    std::fs::write(&file, goal.document().to_string()).map_err(failed)?;
+    let source = SourceArgs { source: file.display().to_string(), access: access.clone() };
+    let selection =
+        SelectionArgs { distribution: None, versions: VersionArgs::default(), namespace: None, values: None, verify: None };
+    let keys = wire::keys(host, &source.source).await?;
+    let mut loaded = up::load_with(&source, &selection, keys, out).await?;
+    goal.holds(&loaded.content.lock)?;
+    loaded.settings.source = format!("{}:{}", loaded.content.lock.root.name, loaded.content.lock.root.version);
+    loaded.settings.asked = Some(goal.asked.clone());
+    Ok(loaded)
+}
+
+fn delivery(loaded: &Loaded, access: &AccessArgs, turn: Turn) -> wire::Delivery {
+    let source = SourceArgs { source: String::new(), access: access.clone() };
+    wire::Delivery { turn, hands_over: false, ..loaded.delivery(&source) }
+}
+
+/// Plans, and tells what was found; `None` where the plan is refused.
+async fn planned(session: &Session, loaded: &Loaded) -> (Outcome, Option<Planned>) {
+    let request = loaded.request(None);
+    let mut made = None;
+    let planning = async {
+        let (outcome, planned) = runner::plan(&request, &session.ports, false).await;
+        made = planned;
+        outcome
+    };
+    let outcome = interrupted(session, CancellationToken::new(), planning).await;
+    (outcome, made)
+}
