@@ -178,7 +178,9 @@ mod tests {
 
     #[test]
     fn secrets_are_named_and_not_shown() {
-        let of = |value: &str| object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": value}}));
+        let of = |value: &str| {
+            object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": value}}))
+        };
         let found = field("data.key", &of("aHVudGVyMg=="), &of("b3RoZXI="));
         assert_eq!((found.live.as_deref(), found.wanted.as_deref()), (Some("\"(masked)\""), Some("\"(masked)\"")));
         assert_eq!(of("x").key(&ClusterKey::host()).unwrap().name, "s");

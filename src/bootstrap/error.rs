@@ -113,6 +113,8 @@ pub enum Error {
         why: String,
         /// The definitions that did not move.
         rest: Vec<String>,
+        /// Time was up, rather than that something failed.
+        is_late: bool,
     },
     /// A graph asks for a component that the lock does not have (contracts 4).
     #[error("node {node} of {rgd} asks for component {component} {version}, which is not in the release lock")]
@@ -255,7 +257,7 @@ impl Error {
     /// How the run ends by it.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::Unreachable { .. } | Self::Deadline(_) => Outcome::Deadline,
+            Self::Unreachable { .. } | Self::Deadline(_) | Self::Stopped { is_late: true, .. } => Outcome::Deadline,
             Self::Failed(_) | Self::Stopped { .. } | Self::LostTurn(_) | Self::Loop(_) | Self::Journal(_) => Outcome::Failed,
             Self::Write(error) => match error {
                 WriteError::Unavailable { .. } => Outcome::Deadline,

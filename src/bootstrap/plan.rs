@@ -46,8 +46,8 @@ pub use compile::Built;
 pub(crate) use expand::below;
 pub use expand::{Place, is_workload};
 pub use leftovers::Leftover;
-pub(crate) use live::{of_child, read, standing};
 pub use live::{Found, Standing};
+pub(crate) use live::{of_child, read, standing};
 
 /// A plan with everything that carrying it out needs.
 #[derive(Clone, Debug)]

@@ -88,7 +88,8 @@ fn object(name: &str, release: &Release) -> Result<Object, Error> {
     if !release.asked.is_empty() {
         data[ASKED_TEXT] = asked.into();
     }
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}, "data": data});
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}, "data": data});
     Ok(Object::from_value(object).expect("a JSON object was just written"))
 }
 

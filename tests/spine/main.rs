@@ -13,6 +13,7 @@ mod beside;
 mod by_hand;
 mod chart;
 mod distribution;
+mod drift;
 mod egress;
 mod embedded;
 mod frozen;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
 };
 use plinth_support::{ApiServer, AuditEvent, Identity, Registry, Scenario, StandIn, scenario};
 use serde_json::{Value, json};
@@ -69,7 +69,12 @@ fn with_control_plane(name: &str, kind: &str, api_version: &str, child: &str) ->
 
 /// The release before, and the one with the operator's new version.
 fn releases() -> (Distribution, Distribution) {
-    let old = with_control_plane("managed-control-plane", "ManagedControlPlane", "core.openmcp.cloud/v2alpha1", "ManagedControlPlaneV2");
+    let old = with_control_plane(
+        "managed-control-plane",
+        "ManagedControlPlane",
+        "core.openmcp.cloud/v2alpha1",
+        "ManagedControlPlaneV2",
+    );
     let new = with_control_plane("control-plane", "ControlPlaneBootstrap", "core.open-control-plane.io/v2alpha1", "ControlPlane");
     operator(&new, "v1.0.0");
     (old, new)
@@ -83,7 +88,10 @@ fn operator(distribution: &Distribution, version: &str) {
         ("openmcp-operator-rgd\n    version: v0.0.2".to_owned(), "openmcp-operator-rgd\n    version: v0.0.3".to_owned()),
         ("openmcp-operator, version: v0.19.1}".to_owned(), format!("openmcp-operator, version: {version}}}")),
         ("openmcp-operator-rgd, version: v0.0.2}".to_owned(), "openmcp-operator-rgd, version: v0.0.3}".to_owned()),
-        ("open-control-plane-platform\n    version: v0.0.4".to_owned(), "open-control-plane-platform\n    version: v0.0.5".to_owned()),
+        (
+            "open-control-plane-platform\n    version: v0.0.4".to_owned(),
+            "open-control-plane-platform\n    version: v0.0.5".to_owned(),
+        ),
     ] {
         distribution.edit(CHANNEL, &from, &to);
     }
@@ -132,7 +140,7 @@ impl World {
     }
 
     async fn definitions(&self) -> Vec<String> {
-        let all = Api::<DynamicObject>::all_with(self.client.clone(), &definition()).list(&Default::default()).await.unwrap();
+        let all = Api::<DynamicObject>::all_with(self.client.clone(), &definition()).list(&ListParams::default()).await.unwrap();
         all.items.into_iter().filter_map(|found| found.metadata.name).collect()
     }
 
@@ -198,12 +206,19 @@ async fn show_05_upgrade() {
     let began = Instant::now();
     let stopped = world.run(&["upgrade", "--timeout", "25s"]).await.with_code(3);
     let stopped_after = began.elapsed();
-    for words in ["openmcp-operator-rgd v0.0.3 did not turn ready", "Deployment.apps", "open-control-plane-platform", "plinth rollback"] {
+    for words in
+        ["openmcp-operator-rgd v0.0.3 did not turn ready", "Deployment.apps", "open-control-plane-platform", "plinth rollback"]
+    {
         assert!(stopped.stderr.contains(words), "no {words} in:\n{}", stopped.stderr);
     }
-    let written: Vec<String> = audit.writes_by("admin").unwrap().into_iter().filter_map(|event| event.object).filter(|object| {
-        object.resource == "resourcegraphdefinitions" && object.subresource.is_empty()
-    }).map(|object| object.name).collect();
+    let written: Vec<String> = audit
+        .writes_by("admin")
+        .unwrap()
+        .into_iter()
+        .filter_map(|event| event.object)
+        .filter(|object| object.resource == "resourcegraphdefinitions" && object.subresource.is_empty())
+        .map(|object| object.name)
+        .collect();
     assert!(written.iter().all(|name| name == "openmcp-operator"), "{written:?}");
     assert!(world.image().await.ends_with(":v1.0.0"));
     assert_eq!((world.lock("plinth-lock").await, world.lock("plinth-lock-previous").await), ("v0.0.5".into(), "v0.0.4".into()));
@@ -303,10 +318,12 @@ async fn show_05_upgrade_kept() {
     let ours = |event: &&AuditEvent| event.is_write() && event.user == Identity::Admin.name();
     let resources: Vec<String> =
         audit.events().unwrap().iter().filter(ours).filter_map(|event| Some(event.object.clone()?.resource)).collect();
-    let is_a_question = |resource: &String| resource == "platforms" || resource.ends_with("roles") || resource.ends_with("rolebindings");
+    let is_a_question =
+        |resource: &String| resource == "platforms" || resource.ends_with("roles") || resource.ends_with("rolebindings");
     assert!(resources.iter().all(is_a_question), "{resources:?}");
     let events = audit.events().unwrap();
-    let refused: Vec<&String> = events.iter().filter(|event| event.user == ACCOUNT && event.code == 403).map(|event| &event.uri).collect();
+    let refused: Vec<&String> =
+        events.iter().filter(|event| event.user == ACCOUNT && event.code == 403).map(|event| &event.uri).collect();
     assert!(refused.is_empty(), "{refused:#?}");
     eprintln!(
         "SHOW 05 upgrade_kept asked and there in {} ms, asked back and there in {} ms, {} writes by who asked: {}",
@@ -320,6 +337,7 @@ async fn show_05_upgrade_kept() {
 }
 
 async fn image(client: &Client) -> String {
-    let found = Api::<DynamicObject>::default_namespaced_with(client.clone(), &deployment()).get("openmcp-operator").await.unwrap();
+    let found =
+        Api::<DynamicObject>::default_namespaced_with(client.clone(), &deployment()).get("openmcp-operator").await.unwrap();
     found.data["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
 }

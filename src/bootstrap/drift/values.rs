@@ -30,7 +30,8 @@ mod tests {
     #[test]
     fn every_form_of_a_path_is_found() {
         let value = json!({"a": {"b": [{"c": 1}], "d.e/f": 2}});
-        for (path, expected) in [("a.b[0].c", Some(json!(1))), ("a[\"d.e/f\"]", Some(json!(2))), ("a.x", None), ("a.b[3]", None)] {
+        for (path, expected) in [("a.b[0].c", Some(json!(1))), ("a[\"d.e/f\"]", Some(json!(2))), ("a.x", None), ("a.b[3]", None)]
+        {
             assert_eq!(at(&value, path).cloned(), expected, "{path}");
         }
     }

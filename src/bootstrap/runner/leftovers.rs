@@ -21,7 +21,8 @@ pub(super) async fn remove(planned: &Planned, writer: &Writer<'_>) -> Result<usi
             }
             count => {
                 let kind = leftover.kind.as_ref().map(ToString::to_string).unwrap_or_default();
-                let message = format!("the release does not have it any more; it stays for {count} objects of {kind} that others made");
+                let message =
+                    format!("the release does not have it any more; it stays for {count} objects of {kind} that others made");
                 let subject = Some(Subject::root(leftover.key.clone()));
                 writer.ports.log.record(EventKind::Warning { subject, reason: "NotRemoved".into(), message });
             }

@@ -73,7 +73,7 @@ async fn ready(planned: &Planned, built: &Built, writer: &Writer<'_>, patience: 
     loop {
         let why = match verdict(built, writer).await? {
             Verdict::Waits => return Ok(()),
-            Verdict::Refused(why) => return Err(stopped(planned, built, why)),
+            Verdict::Refused(why) => return Err(stopped(planned, built, why, false)),
             Verdict::Unseen => format!("{} is not looked at yet", built.key),
             Verdict::InUse => match writer.ports.control.stands(&built.graph.instance.gvk).await {
                 Stand::Ready => return Ok(()),
@@ -91,11 +91,10 @@ async fn ready(planned: &Planned, built: &Built, writer: &Writer<'_>, patience: 
             Patience::Run => failing.is_some_and(|since| is_over(since, writer.settings.grace)),
         };
         if gives_up {
-            return Err(stopped(planned, built, why));
+            return Err(stopped(planned, built, why, false));
         }
         if writer.deadline.left(clock.as_ref()).is_zero() {
-            let late = stopped(planned, built, why);
-            return Err(Error::Deadline(format!("{late}, within {}", writer.deadline.total())));
+            return Err(stopped(planned, built, format!("{why}; not within {}", writer.deadline.total()), true));
         }
         clock.sleep(LOOK).await;
     }
@@ -131,9 +130,9 @@ async fn verdict(built: &Built, writer: &Writer<'_>) -> Result<Verdict, Error> {
     })
 }
 
-fn stopped(planned: &Planned, built: &Built, why: String) -> Error {
+fn stopped(planned: &Planned, built: &Built, why: String, is_late: bool) -> Error {
     let at = planned.built.iter().position(|other| other.key == built.key).unwrap_or_default();
     let rest = planned.built[at + 1..].iter().map(|built| built.key.name.clone()).collect();
     let component = built.rgd.component.clone();
-    Error::Stopped { component, definition: built.key.name.clone(), why, rest }
+    Error::Stopped { component, definition: built.key.name.clone(), why, rest, is_late }
 }

@@ -47,8 +47,11 @@ pub(super) async fn installed(host: &Host, platform: &str, access: &AccessArgs, 
 
 async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool), out: Out) -> Result<Outcome, Failure> {
     if !how.apply && !std::io::stdin().is_terminal() {
-        return Err(Failure::new(Outcome::Usage, "the plan is shown on a terminal, where somebody agrees to it, and there is none")
-            .hint("--apply goes on without a question"));
+        return Err(Failure::new(
+            Outcome::Usage,
+            "the plan is shown on a terminal, where somebody agrees to it, and there is none",
+        )
+        .hint("--apply goes on without a question"));
     }
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;

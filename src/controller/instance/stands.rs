@@ -26,8 +26,8 @@ pub(super) struct Judged {
 impl Judged {
     pub(super) fn of(graph: &Arc<Graph>, generation: i64, decision: &Decision) -> Self {
         let children = decision.nodes.iter().flat_map(|verdict| verdict.objects.iter().cloned()).collect();
-        let has_failed = decision.state == InstanceState::Error
-            || decision.nodes.iter().any(|verdict| verdict.state == NodeState::Failed);
+        let has_failed =
+            decision.state == InstanceState::Error || decision.nodes.iter().any(|verdict| verdict.state == NodeState::Failed);
         Self { graph: Arc::clone(graph), generation, children, has_failed }
     }
 }
@@ -59,8 +59,10 @@ impl Instances {
             return Some(moving(format!("{key} has not been looked at since"), false));
         };
         if self.is_ready(key) != Some(true) {
-            let why: Vec<String> = self.causes(key).into_iter().map(|cause| cause.message).filter(|text| !text.is_empty()).collect();
-            let why = if why.is_empty() { format!("{key} is not ready") } else { format!("{key} is not ready: {}", why.join(": ")) };
+            let why: Vec<String> =
+                self.causes(key).into_iter().map(|cause| cause.message).filter(|text| !text.is_empty()).collect();
+            let why =
+                if why.is_empty() { format!("{key} is not ready") } else { format!("{key} is not ready: {}", why.join(": ")) };
             return Some(moving(why, judged.has_failed));
         }
         judged.children.iter().find_map(|child| self.behind(child))

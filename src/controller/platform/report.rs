@@ -200,8 +200,10 @@ fn urgency(health: Health) -> u8 {
 pub(super) fn failed(platform: &Object, failed: &Failed, last_run: Option<Value>, now: Timestamp) -> Value {
     let reason = failed.reason.as_str();
     let message = shortened(failed.message.clone());
-    let is_late =
-        matches!(failed.reason, Reason::ValuesInvalid | Reason::PlanRefused | Reason::ApplyFailed | Reason::PermissionMissing | Reason::NotMoved);
+    let is_late = matches!(
+        failed.reason,
+        Reason::ValuesInvalid | Reason::PlanRefused | Reason::ApplyFailed | Reason::PermissionMissing | Reason::NotMoved
+    );
     let resolved = if is_late { Said::yes("Resolved", "Succeeded", "") } else { Said::no("Resolved", reason, message.clone()) };
     let mut said = vec![resolved, Said::no("Applied", reason, message.clone()), Said::no("Ready", reason, message)];
     if !failed.missing.is_empty() {

@@ -16,12 +16,10 @@ async fn moved_on() -> Bench {
     let mut bench = Bench::new();
     bench.settings.asked = json!({"source": {"channel": "acme.example/platform"}}).as_object().cloned();
     assert_eq!(bench.up().await, Outcome::Done, "{}", bench.message());
-    let next = |text: &str| text.replace("  resources:\n", "  resources:\n    - {id: note2, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: \"${schema.metadata.name}-next\"}}}\n");
-    bench.content = content(vec![
-        rgd("platform", &next(PLATFORM)),
-        rgd("late", &next(LATE)),
-        rgd("worker", &next(WORKER)),
-    ]);
+    let next = |text: &str| {
+        text.replace("  resources:\n", "  resources:\n    - {id: note2, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: \"${schema.metadata.name}-next\"}}}\n")
+    };
+    bench.content = content(vec![rgd("platform", &next(PLATFORM)), rgd("late", &next(LATE)), rgd("worker", &next(WORKER))]);
     bench.content.instances = vec![(component("platform"), INSTANCE.into())];
     bench.content.lock.root.version = "v2.0.0".into();
     bench.cluster.forget_writes();

@@ -72,7 +72,13 @@ async fn write(host: &Host, goal: &Goal, allow_breaking: bool) -> Result<i64, Fa
 }
 
 /// Until the release runs and is ready, or will not be without a person.
-async fn follow(host: &Host, goal: &Goal, (to, generation): (&LockedRef, i64), timeout: Duration, out: Out) -> Result<Outcome, Failure> {
+async fn follow(
+    host: &Host,
+    goal: &Goal,
+    (to, generation): (&LockedRef, i64),
+    timeout: Duration,
+    out: Out,
+) -> Result<Outcome, Failure> {
     let deadline = Deadline::after(&SystemClock, timeout);
     let mut last = String::new();
     loop {
