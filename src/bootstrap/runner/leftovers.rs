@@ -6,6 +6,7 @@ use plinth_run::{Action, EventKind, Recorder, Subject};
 
 use crate::{
     error::Error,
+    gone,
     plan::{Leftover, Planned},
     write::Writer,
 };
@@ -48,6 +49,8 @@ async fn delete(leftover: &Leftover, writer: &Writer<'_>) -> Result<(), Error> {
         Ok(()) | Err(WriteError::NotFound { .. }) => {}
         Err(error) => return Err(error.into()),
     }
+    // The loop lets go of it, and may end with the run.
+    gone::wait(writer, &leftover.key, leftover.uid.as_deref()).await?;
     writer.ports.log.record(EventKind::ChangeApplied {
         subject: Subject::root(leftover.key.clone()),
         action: Action::Delete,
