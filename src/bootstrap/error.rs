@@ -116,6 +116,14 @@ pub enum Error {
         /// Time was up, rather than that something failed.
         is_late: bool,
     },
+    /// Another controller would write the same objects.
+    #[error("{deployment} of {tool} runs in this cluster and would write what the definitions make, too")]
+    Beside {
+        /// Which.
+        tool: String,
+        /// Its Deployment.
+        deployment: Box<ObjectKey>,
+    },
     /// A graph asks for a component that the lock does not have (contracts 4).
     #[error("node {node} of {rgd} asks for component {component} {version}, which is not in the release lock")]
     OutsideLock {
@@ -276,6 +284,7 @@ impl Error {
             | Self::UnknownDistribution { .. }
             | Self::Values { .. }
             | Self::Breaking(_)
+            | Self::Beside { .. }
             | Self::OutsideLock { .. }
             | Self::Name { .. }
             | Self::ChildName { .. }
@@ -303,6 +312,7 @@ impl Error {
                 "add a component reference to the distribution, so that the channel carries it".to_owned()
             }
             Self::Stopped { .. } => "plinth rollback goes back to the release before; run again to go on".to_owned(),
+            Self::Beside { .. } => "scale it to zero; --take-over then goes on with what it made, under its names".to_owned(),
             Self::Breaking(_) => format!(
                 "keep the fields as they are, or let the change through by --allow-breaking-changes of plinth upgrade, or by {}=true on the definition",
                 keys::ALLOW_BREAKING_CHANGES

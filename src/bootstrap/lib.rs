@@ -10,6 +10,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod adopt;
 pub mod compare;
 pub mod content;
 pub mod digest;
@@ -22,6 +23,7 @@ pub mod held;
 pub mod install;
 mod managed;
 pub mod memory;
+pub mod others;
 mod patient;
 pub mod plan;
 mod platforms;

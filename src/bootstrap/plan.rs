@@ -35,6 +35,7 @@ use crate::{
     distribution::Distribution,
     error::Error,
     install,
+    others::{self, Other, Tool},
     ports::Ports,
     release, rights,
     settings::Settings,
@@ -73,7 +74,7 @@ pub struct Planned {
 /// Something that people should know and that keeps nothing from going on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// One word: `BreakingChange` (of a kind that is installed, permitted by its definition), `Late` (a Component that is known only during the run), `Leak` (an image that no resource describes), `Unused` (images
+    /// One word: `Beside` (another controller runs), `BreakingChange` (of a kind that is installed, permitted by its definition), `Late` (a Component that is known only during the run), `Leak` (an image that no resource describes), `Unused` (images
     /// that no graph uses), `Unverified` (a check of the channel that was switched off).
     pub reason: &'static str,
     /// A sentence.
@@ -185,6 +186,9 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
     place::same_distribution(&draft.wanted, settings, ports.reader.as_ref()).await?;
     draft.remarks.extend(breaking::changes(&draft.built, settings.allow_breaking, ports.reader.as_ref()).await?);
+    let others = others::look(ports.reader.as_ref()).await?;
+    draft.remarks.extend(beside(&others)?);
+    let settings = &Settings { idle: idle(&others), ..settings.clone() };
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
     let mut stages = stages::lay_out(&draft, &found);
@@ -208,6 +212,27 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     let (permissions, mut remarks) = (draft.permissions, draft.remarks);
     remarks.extend(settings.unverified.iter().map(|message| Remark { reason: "Unverified", message: message.clone() }));
     Ok(Planned { plan, wanted, instance, built, places, leftovers, permissions, remarks })
+}
+
+/// What other controllers mean for this platform: kro would write what every definition makes, so that both cannot be.
+fn beside(others: &[Other]) -> Result<Vec<Remark>, Error> {
+    let running: Vec<&Other> = others.iter().filter(|other| other.runs()).collect();
+    if let Some(kro) = running.iter().find(|other| other.tool == Tool::Kro) {
+        return Err(Error::Beside { tool: kro.tool.to_string(), deployment: Box::new(kro.deployment.clone()) });
+    }
+    let told = running.into_iter().map(|other| {
+        let Other { tool, deployment, .. } = other;
+        let meaning =
+            if *tool == Tool::OcmControllers { "delivery objects are left to them" } else { "what it has made is left alone" };
+        Remark { reason: "Beside", message: format!("{deployment} of {tool} runs here: {meaning}") }
+    });
+    Ok(told.collect())
+}
+
+/// Tools whose controllers are there and do not run: what they made can be taken over.
+fn idle(others: &[Other]) -> BTreeSet<Tool> {
+    let running: BTreeSet<Tool> = others.iter().filter(|other| other.runs()).map(|other| other.tool).collect();
+    [Tool::Kro, Tool::OcmControllers, Tool::Krop, Tool::Flux].into_iter().filter(|tool| !running.contains(tool)).collect()
 }
 
 /// The rights, each where it can be written: in namespaces that are there, or that the run makes.

@@ -6,6 +6,7 @@ pub mod keep;
 mod leftovers;
 mod moving;
 mod steps;
+mod taking;
 #[cfg(test)]
 mod tests;
 

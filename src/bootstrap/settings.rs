@@ -1,12 +1,15 @@
 //! What the operator asked for, parsed.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use plinth_api::{Object, platform::PlatformSpec};
 use plinth_engine::yaml::Locations;
 use serde_json::{Map, Value};
 
-use crate::install::Controller;
+use crate::{install::Controller, others::Tool};
 
 /// Name of a platform that nobody gave one.
 pub const DEFAULT_PLATFORM: &str = "default";
@@ -38,6 +41,8 @@ pub struct Settings {
     pub allow_breaking: bool,
     /// Takes objects of other tools over.
     pub take_over: bool,
+    /// Tools whose controllers do not run, as the plan finds out: what they made can be taken over.
+    pub idle: BTreeSet<Tool>,
     /// Checks of the channel that were switched off. Said in the plan, in the run, and on the cluster for as long as it stays so.
     pub unverified: Vec<String>,
     /// When the run gives up, from its first event.
@@ -76,6 +81,7 @@ impl Default for Settings {
             asked: None,
             allow_breaking: false,
             take_over: false,
+            idle: BTreeSet::new(),
             unverified: Vec::new(),
             timeout: Duration::from_mins(10),
             grace: Duration::from_secs(30),

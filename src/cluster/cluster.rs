@@ -211,6 +211,10 @@ impl Applier for Cluster {
     fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
         Box::pin(self.delete_as(request, false))
     }
+
+    fn replace<'a>(&'a self, key: &'a ObjectKey, object: &'a Object) -> Answer<'a, Result<Object, WriteError>> {
+        Box::pin(Self::replace(self, key, object))
+    }
 }
 
 impl Reader for Cluster {

@@ -80,6 +80,13 @@ pub trait Applier: Send + Sync {
 
     /// Asks for deletion; an object that is already gone is no error.
     fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>>;
+
+    /// Replaces an object as a whole, the record of its managers included; its `metadata.resourceVersion` must be the present one. Only
+    /// what takes objects over needs it.
+    fn replace<'a>(&'a self, key: &'a ObjectKey, _object: &'a Object) -> Answer<'a, Result<Object, WriteError>> {
+        let error = WriteError::Invalid { key: key.clone(), message: "objects are not replaced here".to_owned() };
+        Box::pin(async { Err(error) })
+    }
 }
 
 /// An applier that is shared.
@@ -90,6 +97,10 @@ impl<T: Applier + ?Sized> Applier for Arc<T> {
 
     fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
         (**self).delete(request)
+    }
+
+    fn replace<'a>(&'a self, key: &'a ObjectKey, object: &'a Object) -> Answer<'a, Result<Object, WriteError>> {
+        (**self).replace(key, object)
     }
 }
 

@@ -405,6 +405,10 @@ impl<A: Applier> Applier for Gated<A> {
     fn delete<'a>(&'a self, request: &'a Delete) -> Answer<'a, Result<(), WriteError>> {
         if self.lease.is_held() { self.inner.delete(request) } else { refused(&request.key) }
     }
+
+    fn replace<'a>(&'a self, key: &'a ObjectKey, object: &'a Object) -> Answer<'a, Result<Object, WriteError>> {
+        if self.lease.is_held() { self.inner.replace(key, object) } else { refused(key) }
+    }
 }
 
 fn refused<'a, T: Send + 'a>(key: &ObjectKey) -> Answer<'a, Result<T, WriteError>> {

@@ -34,6 +34,7 @@ mod sample;
 mod server;
 mod show;
 mod state;
+mod taken;
 mod terminal;
 mod torn;
 mod unfinished;

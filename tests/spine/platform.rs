@@ -6,7 +6,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
-use plinth_support::{AuditLog, programs};
+use plinth_support::{AuditLog, Registry, RegistryOptions, programs};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,6 +15,18 @@ use crate::{
     plinth::plinth,
     watch::{resource, seen},
 };
+
+/// An RSA key.
+const FOREIGN: &str = "-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA6ku3W/y2aozQpxQD6Wp4
+5CX/PaUj1QZsoUGxYJP9f7EzPkc/sCBmbMLQngEiQs74DKgkbGaSwGWV7OynmInc
+oH3k9nNyFEgsd00CqMUT/vDb72fzon//xIlUIHnSv+5+IIQABYusZ2iguV/lAQBz
+bwPr4M29DrrWFqBoSCo1r/wHIj0ClveZQs2JVnOMDMJspDt5t3OAA2Zs8B/w2hAo
+9LkWqZLW02p1HAltZgpeioRp1wJpeUBaS60n6NPZVsSptc7B7HEgFpSThDZXo4SC
+yEh8RvT3rEk5bVe8brwQBFK058x3RZrwcMoBBh1C33wF0vYtqNuqaYQqanGQJgll
+uwIDAQAB
+-----END PUBLIC KEY-----
+";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn show_05_platform() {
@@ -59,10 +71,14 @@ async fn show_05_platform() {
 /// Each is a condition with reason and message, nothing is written but that, and what runs stays.
 async fn bad_input(stage: &Stage, client: &Client) -> usize {
     let key = "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----\n";
+    let refusing = refusing();
     let rows = [
         (json!({"source": {"channel": "github.com/openmcp-project/other"}}), "GetComponentVersionFailed"),
         (json!({"source": {"version": ">=9"}}), "CheckVersionFailed"),
         (json!({"verify": {"policy": "required", "keys": [{"signature": "acme", "value": key}]}}), ""),
+        // Well formed, and of nobody who signed here.
+        (json!({"verify": {"policy": "required", "keys": [{"signature": "acme", "value": FOREIGN}]}}), ""),
+        (json!({"source": {"repositories": [refusing.1], "ca": std::fs::read_to_string(refusing.0.ca()).unwrap()}}), ""),
         (json!({"source": {"credentialsRef": {"name": "pull", "namespace": "default"}}}), "PermissionMissing"),
         (json!({"values": {"noSuchField": true}}), "ValuesInvalid"),
     ];
@@ -84,6 +100,14 @@ async fn bad_input(stage: &Stage, client: &Client) -> usize {
     count
 }
 
+/// A registry that lets nobody in, and its specification.
+fn refusing() -> (Registry, Value) {
+    let login = Some(("ann".to_owned(), "secret".to_owned()));
+    let registry = Registry::start_with(RegistryOptions { tls: true, login }).unwrap();
+    let specification = json!({"type": "OCIRegistry", "baseUrl": format!("https://{}/channel", registry.host())});
+    (registry, specification)
+}
+
 /// The good spec, with what the bad rows add taken away.
 fn replaced(good: &Value) -> Value {
     let mut spec = good.clone();
@@ -92,8 +116,10 @@ fn replaced(good: &Value) -> Value {
             spec[field] = Value::Null;
         }
     }
-    if spec["source"]["credentialsRef"].is_null() {
-        spec["source"]["credentialsRef"] = Value::Null;
+    for field in ["credentialsRef", "ca"] {
+        if spec["source"][field].is_null() {
+            spec["source"][field] = Value::Null;
+        }
     }
     spec
 }

@@ -287,6 +287,7 @@ async fn assert_moved(world: &World, writes: &[AuditEvent]) {
         ("the operator", at("patch", "deployments", "openmcp-operator")),
         ("the next definition", at("patch", definitions, "control-plane")),
         ("the top-level definition", at("patch", definitions, "open-control-plane-platform")),
+        ("the new control plane", at("patch", "controlplanes", "platform")),
         ("the old control plane's end", at("delete", "managedcontrolplanev2s", "platform")),
         ("its definition's end", at("delete", definitions, "managed-control-plane")),
     ];

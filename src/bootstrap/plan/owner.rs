@@ -3,7 +3,7 @@
 use plinth_api::Object;
 use plinth_engine::naming::{self, keys};
 
-use crate::{managed, settings::Settings};
+use crate::{managed, others::Tool, settings::Settings};
 
 /// Somebody who is not this platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,9 @@ pub(super) fn foreign_owner(live: &Object, settings: &Settings) -> Option<Owner>
     }
     if live.label(keys::OWNED) == Some("true") {
         let controller = live.label(keys::MANAGED_BY).unwrap_or("kro");
-        return Some(Owner { name: format!("an instance of {controller}"), platform: None, is_controller: true });
+        let tool = if controller.starts_with("krop") { Tool::Krop } else { Tool::Kro };
+        let is_controller = !settings.idle.contains(&tool);
+        return Some(Owner { name: format!("an instance of {controller}"), platform: None, is_controller });
     }
     let name = writers(live).unwrap_or_else(|| "somebody else".to_owned());
     Some(Owner { name, platform: None, is_controller: false })

@@ -325,8 +325,20 @@ async fn a_child_that_somebody_else_made_is_not_taken() {
     let change = plan.changes().find(|change| change.subject.key.name == "worker-config").unwrap();
     assert_eq!((change.action, change.note.as_deref()), (Action::Configure, Some("belongs to kubectl-create and is taken over")));
 
+    let mut kro =
+        object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kro", "namespace": "kro-system",
+        "labels": {"app.kubernetes.io/name": "kro"}}, "spec": {"replicas": 1}}));
+    bench.cluster.put(&kro);
     bench.cluster.put(&theirs(json!({"kro.run/owned": "true", "app.kubernetes.io/managed-by": "kro"})));
     assert_eq!(bench.up().await, Outcome::Refused, "two controllers must not write one object");
+    assert!(bench.message().contains("Deployment.apps/kro-system/kro of kro runs in this cluster"), "{}", bench.message());
+    kro.0["spec"]["replicas"] = 0.into();
+    bench.cluster.put(&kro);
+    let plan = planned(&bench).await.plan;
+    let change = plan.changes().find(|change| change.subject.key.name == "worker-config").unwrap();
+    assert_eq!(change.note.as_deref(), Some("belongs to an instance of kro and is taken over"));
+    bench.settings.take_over = false;
+    assert_eq!(bench.up().await, Outcome::Refused);
     assert!(bench.message().contains("belongs to an instance of kro"), "{}", bench.message());
 }
 

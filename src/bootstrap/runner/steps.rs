@@ -7,7 +7,7 @@ use plinth_engine::graph::Graph;
 use plinth_run::{EventKind, Health, Observer, Outcome, Recorder, StageId};
 use serde_json::Value;
 
-use super::{downgrade, follow, leftovers, moving, moving::Patience};
+use super::{downgrade, follow, leftovers, moving, moving::Patience, taking};
 use crate::{
     error::Error,
     plan::Planned,
@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Writes, starts the loop, and follows the platform until it is ready.
 pub(super) async fn carry_out(planned: &Planned, writer: &Writer<'_>) -> Result<(), Error> {
     step(planned, writer, Step::Foundation).await?;
+    if writer.settings.take_over {
+        taking::take(planned, writer).await?;
+    }
     let observer = writer.ports.control.start().await.map_err(Error::Loop)?;
     step(planned, writer, Step::Controller).await?;
     if moving::is_move(planned) {

@@ -22,7 +22,12 @@ use plinth_run::{ClusterIdentity, Event, EventKind, Log, Outcome, Recorder, RunI
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::standby::tell_when_read;
-use crate::{args::Controller, exit::Failure, load, wire::Host};
+use crate::{
+    args::Controller,
+    exit::Failure,
+    load,
+    wire::{self, Host},
+};
 
 /// How long a server that is away is left alone.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -49,7 +54,7 @@ impl Keeper<'_> {
             let applier: Arc<dyn Applier> = self.applier.clone();
             tokio::spawn(async move { journal.keep(&log, applier, &SystemClock, &flushed).await })
         };
-        let options = self.options(&log, lock.as_ref())?;
+        let options = Options { delivery: !wire::leaves(self.host).await, ..self.options(&log, lock.as_ref())? };
         self.health.ready("caches", Err("the loop starts".to_owned()));
         let handle = start([Arc::clone(&self.host.0)], Arc::clone(&log) as Arc<dyn Recorder>, options);
         let reading = AbortOnDropHandle::new(tokio::spawn(tell_when_read(Arc::clone(&handle.watches), self.health.clone())));

@@ -68,7 +68,8 @@ impl Loaded {
         let mut repositories = Options { run: Some(Arc::clone(&self.memory)), ..load::options(source) };
         repositories.ca_pem.extend(self.asked.as_ref().and_then(|platform| platform.source.ca.clone()));
         let hands_over = self.settings.controller.is_some();
-        wire::Delivery { repositories, images: self.content.images.clone(), removing: false, hands_over, turn: Turn::Alone }
+        let images = self.content.images.clone();
+        wire::Delivery { repositories, images, hands_over, ..wire::Delivery::default() }
     }
 }
 
@@ -174,7 +175,8 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     before_the_run(&signals, chosen).await?;
     let journal = wire::journal(args.journal.as_deref(), &loaded.settings.platform, &server)?;
     let platform = &loaded.settings.platform;
-    let delivery = wire::Delivery { turn: turn(args, platform), ..loaded.delivery(&source) };
+    let leaves = before_the_run(&signals, async { Ok(wire::leaves(&host).await) }).await?;
+    let delivery = wire::Delivery { turn: turn(args, platform), leaves, ..loaded.delivery(&source) };
     // Resolving took its own time.
     host.give_up_after(args.timeout);
     if args.apply || in_text {

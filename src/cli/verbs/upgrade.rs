@@ -59,7 +59,7 @@ async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool),
     let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(how.output, out));
     let named = how.which.platform.as_deref();
     let found = before_the_run(&signals, platform::await_it(named, &host, how.timeout, teller.as_ref())).await?;
-    let name = found.ok_or_else(|| platform::none(&host.1))?;
+    let name = found.ok_or_else(|| platform::none(named, &host.1))?;
     let Some(goal) = before_the_run(&signals, goal::find(&host, &name, aim, &how.access)).await? else {
         out.talk(&format!("{name} runs the newest release that it may: there is nothing to move to"));
         return Ok(Outcome::Done);
@@ -80,8 +80,16 @@ async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool),
         return ask::move_it(&host, &session, &goal, &loaded, (approver, how.timeout), out).await;
     }
     let journal = wire::journal(how.journal.as_deref(), &name, &server)?;
+    let leaves = before_the_run(&signals, async { Ok(wire::leaves(&host).await) }).await?;
     let turn = Turn::Lease { break_lock: how.break_lock, platform: Some(name.clone()) };
-    let session = Session::open(host, journal, vec![teller], &name, delivery(&loaded, &how.access, turn), signals)?;
+    let session = Session::open(
+        host,
+        journal,
+        vec![teller],
+        &name,
+        wire::Delivery { leaves, ..delivery(&loaded, &how.access, turn) },
+        signals,
+    )?;
     let outcome = up::bring_up(&loaded, &session, approver, CancellationToken::new()).await;
     session.tell(outcome, out);
     Ok(outcome)

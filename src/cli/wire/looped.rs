@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey};
-use plinth_bootstrap::{Loop, Stand};
+use plinth_bootstrap::{
+    Loop, Stand,
+    others::{self, Tool},
+};
 use plinth_controller::{
     Handle, Options,
     delivery::image::{Images, NotMirrored},
@@ -25,6 +28,8 @@ pub(crate) struct Delivery {
     pub(crate) removing: bool,
     /// It goes on in the cluster once the controller is there.
     pub(crate) hands_over: bool,
+    /// Delivery objects are left to the OCM controllers, which run here.
+    pub(crate) leaves: bool,
     /// How it comes to its turn to write.
     pub(crate) turn: Turn,
 }
@@ -43,11 +48,17 @@ pub(crate) enum Turn {
     Alone,
 }
 
+/// Whether the OCM controllers run in a cluster. Who may not see that is told by the plan of nothing either.
+pub(crate) async fn leaves(host: &Host) -> bool {
+    let others = others::look(host.0.as_ref()).await.unwrap_or_default();
+    others.iter().any(|other| other.tool == Tool::OcmControllers && other.runs())
+}
+
 /// Without a channel at hand: everything is where it says.
 impl Default for Delivery {
     fn default() -> Self {
         let repositories = plinth_releasechannel::Options::default();
-        Self { repositories, images: Arc::new(NotMirrored), removing: false, hands_over: false, turn: Turn::Alone }
+        Self { repositories, images: Arc::new(NotMirrored), removing: false, hands_over: false, leaves: false, turn: Turn::Alone }
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use host::connect;
 pub(crate) use keys::keys;
 pub(crate) use lead::{lease, machine};
 pub use looped::InProcess;
-pub(crate) use looped::{Delivery, Turn};
+pub(crate) use looped::{Delivery, Turn, leaves};
 pub(crate) use plane::{AT_ONCE, Plane, Room};
 pub use session::unfinished;
 pub(crate) use session::{Session, before_the_run, interrupted, journal, journal_path, journals, listen, refused, stopped};

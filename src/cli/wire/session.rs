@@ -63,6 +63,7 @@ impl Session {
             platform: Some(platform.to_owned()),
             reach: Reach::Platform,
             removing: delivery.removing,
+            delivery: !delivery.leaves,
             sources: Arc::new(LiveSources::new(delivery.repositories)),
             images: delivery.images,
             ..Options::default()

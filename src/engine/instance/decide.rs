@@ -38,7 +38,7 @@ pub fn decide(graph: &Graph, seen: &Observation) -> Decision {
         actions.extend(writes(graph, seen, &key, &mut pass));
     }
     let mut left_over = None;
-    if complete && actions.is_empty() && refused.is_none() {
+    if complete && actions.is_empty() && refused.is_none() && descendants_settled(seen, &pass) {
         (actions, left_over) = prune(graph, seen, &key, &mut pass);
     }
     let problems = status::problems(graph, &pass);
@@ -123,14 +123,30 @@ fn suspended(graph: &Graph, seen: &Observation) -> Decision {
 
 /// Contracts 13: children that are instances themselves must be Ready.
 fn descendants_ready(seen: &Observation, pass: &Pass<'_>) -> bool {
+    descendants(seen, pass).all(|key| is_ready_now(seen, key))
+}
+
+/// What comes in the place of something is there before that goes: children that are instances are Ready, or in an error, which may well be
+/// that the one before them still has what they are to make.
+fn descendants_settled(seen: &Observation, pass: &Pass<'_>) -> bool {
+    let is_in_error = |key| {
+        let live = seen.objects.get(key).and_then(Option::as_ref);
+        live.is_some_and(|live| live.status()["state"] == "ERROR")
+    };
+    descendants(seen, pass).all(|key| is_ready_now(seen, key) || is_in_error(key))
+}
+
+fn descendants<'a>(seen: &'a Observation, pass: &'a Pass<'_>) -> impl Iterator<Item = &'a ObjectKey> {
     let children =
         pass.verdicts.iter().filter(|verdict| verdict.state != NodeState::Skipped).flat_map(|verdict| &verdict.objects);
-    children.filter(|key| seen.instance_kinds.contains::<GroupKind>(&key.gvk.group_kind())).all(|key| {
-        match seen.ready_instances.get(key) {
-            Some(ready) => *ready,
-            None => seen.objects.get(key).and_then(Option::as_ref).is_some_and(is_ready),
-        }
-    })
+    children.filter(|key| seen.instance_kinds.contains::<GroupKind>(&key.gvk.group_kind()))
+}
+
+fn is_ready_now(seen: &Observation, key: &ObjectKey) -> bool {
+    match seen.ready_instances.get(key) {
+        Some(ready) => *ready,
+        None => seen.objects.get(key).and_then(Option::as_ref).is_some_and(is_ready),
+    }
 }
 
 fn is_ready(instance: &Object) -> bool {

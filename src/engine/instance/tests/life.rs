@@ -86,6 +86,22 @@ fn nothing_is_pruned_while_anything_is_not_known() {
     assert_eq!(names(&cluster), ["b", "c"]);
 }
 
+#[test]
+fn what_is_replaced_goes_when_the_instances_in_its_place_are_ready() {
+    let secret = "- id: b\n  includeWhen: ['${schema.spec.on}']\n  template:\n    apiVersion: v1\n    kind: Secret\n    metadata:\n      name: b\n";
+    let mut cluster = cluster("on: boolean", "", &(map("a", "a", "x") + secret), json!({"on": true}));
+    cluster.settle();
+    let a = cluster.objects.keys().find(|key| key.name == "a").unwrap().clone();
+    cluster.seen.instance_kinds.insert(a.gvk.group_kind());
+    cluster.seen.ready_instances.insert(a.clone(), false);
+    cluster.objects.get_mut(&cluster.key).unwrap().0["spec"]["on"] = json!(false);
+    assert!(!cluster.settle().ready);
+    let is_there = |cluster: &Cluster| cluster.objects.keys().any(|key| key.gvk.kind == "Secret");
+    assert!(is_there(&cluster), "what comes in its place is not there yet");
+    cluster.seen.ready_instances.insert(a, true);
+    assert!(cluster.settle().ready && !is_there(&cluster));
+}
+
 /// Seed 14 of the simulation: a run ended by a Ready that left behind what the server would not delete just then.
 #[test]
 fn what_cannot_be_deleted_yet_is_left_over_and_keeps_the_inventory() {
