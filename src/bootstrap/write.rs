@@ -172,9 +172,10 @@ impl Writer<'_> {
     }
 }
 
-/// Whether the loop tells nothing of it: it reconciles definitions, deliveries and instances, and what it makes itself.
+/// Whether the loop tells nothing of it: it reconciles definitions, deliveries and instances, and what it makes itself. What plinth keeps
+/// for itself is no part of the platform.
 fn is_untold(wanted: &Wanted) -> bool {
-    wanted.step == Step::Foundation
+    wanted.step == Step::Foundation && wanted.object.label(keys::PART).is_none()
 }
 
 /// Growing waits, each visible, until the deadline.
