@@ -6,7 +6,7 @@
 mod ask;
 mod goal;
 
-use std::{io::IsTerminal, sync::Arc};
+use std::{io::IsTerminal, sync::Arc, time::Duration};
 
 use plinth_bootstrap::{Approver, Content, plan::Planned, ports::Always, runner};
 use plinth_releasechannel::difference;
@@ -37,9 +37,14 @@ pub(crate) async fn back(global: &Global, args: &Rollback, out: Out) -> Result<O
 }
 
 /// The release that is to run now, as the cluster says.
-pub(super) async fn installed(host: &Host, platform: &str, access: &AccessArgs, out: Out) -> Result<Loaded, Failure> {
+pub(super) async fn installed(
+    host: &Host,
+    platform: &str,
+    (access, patience): (&AccessArgs, Duration),
+    out: Out,
+) -> Result<Loaded, Failure> {
     let goal = goal::find(host, platform, Aim::Same, access).await?.expect("the release that is there needs no other version");
-    let mut loaded = load(host, &goal, access, out).await?;
+    let mut loaded = load(host, &goal, (access, patience), out).await?;
     loaded.settings.hands_over = goal.is_kept;
     loaded.settings.asked = None;
     Ok(loaded)
@@ -64,7 +69,7 @@ async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool),
         out.talk(&format!("{name} runs the newest release that it may: there is nothing to move to"));
         return Ok(Outcome::Done);
     };
-    let mut loaded = before_the_run(&signals, load(&host, &goal, &how.access, out)).await?;
+    let mut loaded = before_the_run(&signals, load(&host, &goal, (&how.access, how.timeout), out)).await?;
     loaded.settings.timeout = how.timeout;
     loaded.settings.allow_breaking = allow_breaking;
     tell(&goal, &loaded.content, out);
@@ -104,7 +109,7 @@ fn tell(goal: &Goal, content: &Content, out: Out) {
 }
 
 /// Loads the release as `up` loads a Platform file, and holds a release of before against its lock.
-async fn load(host: &Host, goal: &Goal, access: &AccessArgs, out: Out) -> Result<Loaded, Failure> {
+async fn load(host: &Host, goal: &Goal, (access, patience): (&AccessArgs, Duration), out: Out) -> Result<Loaded, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("write the Platform that is asked for into a file: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     let file = folder.path().join("platform.yaml");
@@ -113,7 +118,7 @@ async fn load(host: &Host, goal: &Goal, access: &AccessArgs, out: Out) -> Result
     let selection =
         SelectionArgs { distribution: None, versions: VersionArgs::default(), namespace: None, values: None, verify: None };
     let keys = wire::keys(host, &source.source).await?;
-    let mut loaded = up::load_with(&source, &selection, keys, out).await?;
+    let mut loaded = up::load_with(&source, &selection, keys, patience, out).await?;
     goal.holds(&loaded.content.lock)?;
     loaded.settings.source = format!("{}:{}", loaded.content.lock.root.name, loaded.content.lock.root.version);
     loaded.settings.asked = Some(goal.asked.clone());
