@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
 use plinth_engine::{
     naming::keys,
     ports::{Query, ReadError, Reader},
 };
 use serde_json::Value;
 
-use crate::install;
+use crate::{install, ports::Access};
 
 /// A tool with a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,9 +54,13 @@ impl Other {
     }
 }
 
-/// All that are there; none where Deployments may not be listed.
-pub async fn look(reader: &dyn Reader) -> Result<Vec<Other>, ReadError> {
+/// All that are there; none where Deployments may not be listed, which is asked first: a refusal would be in the server's audit log.
+pub async fn look(reader: &dyn Reader, access: &dyn Access) -> Result<Vec<Other>, ReadError> {
     let gvk = install::deployment_kind();
+    let (group, resource, verb) = (gvk.group.clone(), "deployments".to_owned(), "list".to_owned());
+    if !access.can_i(&Permission { group, resource, verb, namespace: None, name: None }).await? {
+        return Ok(Vec::new());
+    }
     let query = Query { cluster: ClusterKey::host(), gvk: gvk.clone(), namespace: None, selector: String::new() };
     let found = match reader.list(&query).await {
         Err(ReadError::NotServed(_) | ReadError::Forbidden { .. }) => return Ok(Vec::new()),

@@ -186,7 +186,7 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
     place::same_distribution(&draft.wanted, settings, ports.reader.as_ref()).await?;
     draft.remarks.extend(breaking::changes(&draft.built, settings.allow_breaking, ports.reader.as_ref()).await?);
-    let others = others::look(ports.reader.as_ref()).await?;
+    let others = others::look(ports.reader.as_ref(), ports.access.as_ref()).await?;
     draft.remarks.extend(beside(&others)?);
     let settings = &Settings { idle: idle(&others), ..settings.clone() };
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;

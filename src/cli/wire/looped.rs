@@ -50,7 +50,7 @@ pub(crate) enum Turn {
 
 /// Whether the OCM controllers run in a cluster. Who may not see that is told by the plan of nothing either.
 pub(crate) async fn leaves(host: &Host) -> bool {
-    let others = others::look(host.0.as_ref()).await.unwrap_or_default();
+    let others = others::look(host.0.as_ref(), host).await.unwrap_or_default();
     others.iter().any(|other| other.tool == Tool::OcmControllers && other.runs())
 }
 
