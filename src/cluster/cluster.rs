@@ -14,7 +14,7 @@ use crate::{
     catalog::{Catalog, ServedKind},
     fault,
     http::{APPLY, Call, Fault, JSON, Transport},
-    list,
+    list, untyped,
 };
 
 /// One API server: its key, its client, and what it serves.
@@ -104,11 +104,15 @@ impl Cluster {
         if let Some(subresource) = request.subresource {
             path = format!("{path}/{subresource}");
         }
-        let call = Call::new(Method::PATCH, path)
+        let call = Call::new(Method::PATCH, &path)
             .query("fieldManager", &request.manager)
             .query("force", request.force.to_string())
             .body(APPLY, &request.object);
-        let answer = self.transport.json(with_dry_run(call, dry_run)).await;
+        let answer = match self.transport.json(with_dry_run(call, dry_run)).await {
+            Ok(answer) => untyped::tidy(&self.transport, &path, request, answer, dry_run).await,
+            Err(fault) if untyped::applies_to(request, &fault) => untyped::write(&self.transport, &path, request, dry_run).await,
+            Err(fault) => Err(fault),
+        };
         self.object(&served, key, "patch", answer).map_err(|error| of_subresource(error, request.subresource))
     }
 
@@ -247,7 +251,7 @@ fn kind(kind: &str) -> plinth_api::GroupVersionKind {
     plinth_api::GroupVersionKind::new("", "v1", kind)
 }
 
-fn with_dry_run(call: Call, dry_run: bool) -> Call {
+pub(crate) fn with_dry_run(call: Call, dry_run: bool) -> Call {
     if dry_run { call.query("dryRun", "All") } else { call }
 }
 

@@ -10,6 +10,7 @@
 //! | 403 because the namespace or the kind goes away | Unavailable | – |
 //! | 409 | Conflict | – |
 //! | 400, 413, 415, 422 | Invalid | Unavailable |
+//! | 500 because a value does not fit its schema | Invalid | – |
 //! | the rest, and no answer | Unavailable | Unavailable |
 
 use plinth_api::{GroupVersionKind, ObjectKey, Permission};
@@ -56,6 +57,7 @@ pub(crate) fn write_error(key: &ObjectKey, served: &ServedKind, verb: &str, faul
         }
         409 => WriteError::Conflict { key, message },
         400 | 413 | 415 | 422 => WriteError::Invalid { key, message },
+        500 if MISFITS.iter().any(|words| message.contains(words)) => WriteError::Invalid { key, message },
         code => WriteError::Unavailable { key, message: format!("{message} ({code})") },
     }
 }
@@ -76,6 +78,10 @@ pub(crate) fn read_error(gvk: &GroupVersionKind, resource: &str, verb: &str, fau
         code => ReadError::Unavailable(format!("{} ({code})", status.message)),
     }
 }
+
+/// The server's words, in an Internal Error, where what is applied or what is stored does not fit the schema: an answer, and the same
+/// one for ever.
+const MISFITS: [&str; 2] = ["failed to create typed patch object", "failed to create typed live object"];
 
 /// The server's words for a kind whose CRD is being deleted; it gives no reason of its own.
 const KIND_TERMINATING: &str = "not allowed while custom resource definition is terminating";
@@ -147,6 +153,9 @@ mod tests {
         for code in [400, 413, 422] {
             assert!(matches!(check(code, &named), WriteError::Invalid { .. }), "{code}");
         }
+        let misfit = "failed to create typed patch object (ns/x; /v1, Kind=ConfigMap): .data.a: expected string, got 7";
+        let error = check(500, &json!({"kind": "Status", "message": misfit}));
+        assert_eq!(error.to_string(), format!("Deployment.apps/ns/x is refused: {misfit}"));
         for code in [405, 429, 500, 503, 504] {
             assert!(matches!(check(code, &named), WriteError::Unavailable { .. }), "{code}");
         }

@@ -22,6 +22,7 @@ mod list;
 mod review;
 mod revision;
 pub mod selector;
+mod untyped;
 pub mod watch;
 
 pub use catalog::Catalog;

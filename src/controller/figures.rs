@@ -74,12 +74,14 @@ impl Figures {
         self.tell(name, labels, 1.0);
     }
 
-    /// The series of a definition that is gone.
-    pub(crate) fn forget_definition(&self, name: &str) {
+    /// The series of a definition that is gone, and those of the kind that it defined. How many were deleted stays.
+    pub(crate) fn forget_definition(&self, name: &str, kind: Option<&GroupVersionKind>) {
         let Some(metrics) = &self.0 else { return };
-        for figure in ["rgd_graph_build_total", "rgd_graph_build_duration_seconds", "rgd_graph_build_errors_total"] {
-            metrics.forget(figure, &[("name", name)]);
-        }
+        metrics.forget_where(|figure, labels| figure != "rgd_deletions_total" && labels.contains(&("name", name)));
+        let Some(kind) = kind else { return };
+        // The plural is not known to whoever had no graph.
+        let of_kind = gvr(kind, "");
+        metrics.forget_where(|_, labels| labels.iter().any(|(label, value)| *label == "gvr" && value.starts_with(&of_kind)));
     }
 
     /// What a pass over an instance found.
@@ -153,8 +155,17 @@ mod tests {
         for figure in FIGURES {
             assert!(text.contains(figure.name), "{} is not told", figure.name);
         }
-        figures.forget_definition("app");
-        assert!(!metrics.text().contains("rgd_graph_build_total{"));
+        let kind = GroupVersionKind::new("x.test", "v1", "App");
+        figures.count(
+            "instance_state_transitions_total",
+            &[("gvr", &gvr(&kind, "apps")), ("from_state", ""), ("to_state", "ACTIVE")],
+        );
+        figures.count("instance_reconcile_total", &[("gvr", "y.test/v1, Resource=apps")]);
+        figures.forget_definition("app", Some(&kind));
+        let text = metrics.text();
+        let left: Vec<&str> = text.lines().filter(|line| line.contains("\"app\"") || line.contains("\"x.test")).collect();
+        assert_eq!(left, ["rgd_deletions_total{name=\"app\"} 1"]);
+        assert!(text.contains("y.test/v1, Resource=apps"), "what is of others stays");
         Figures::default().count("rgd_graph_build_total", &[]);
     }
 }

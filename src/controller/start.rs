@@ -430,10 +430,10 @@ impl Parts {
     fn on_instance(&self) -> OnReport<ObjectKey> {
         let parts = self.clone();
         Arc::new(move |key, report| {
-            let published = parts.instances.graphs().of_kind(&key.cluster, &key.gvk.group_kind());
-            let plural = published.map(|published| published.graph.instance.plural.clone()).unwrap_or_default();
+            // Without a definition the series would stay for ever; that the pass found none is counted elsewhere.
+            let Some(published) = parts.instances.graphs().of_kind(&key.cluster, &key.gvk.group_kind()) else { return };
             let figures = parts.instances.figures();
-            figures.passed(&gvr(&key.gvk, &plural), report, parts.queues.instances.len());
+            figures.passed(&gvr(&key.gvk, &published.graph.instance.plural), report, parts.queues.instances.len());
             figures.tell("dynamic_controller_watch_count", &[], number(parts.watches.states().len()));
         })
     }

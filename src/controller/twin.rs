@@ -34,6 +34,8 @@ struct Inner {
     version: u64,
     log: Vec<String>,
     refused: BTreeSet<String>,
+    /// What the server has against objects, by their names.
+    invalid: BTreeMap<String, String>,
     /// Kinds that the loop itself has no rights on.
     forbidden: BTreeSet<String>,
     /// Rights that the loop lacks, as they are printed.
@@ -118,6 +120,15 @@ impl Twin {
             refused.insert(name.to_owned());
         } else {
             refused.remove(name);
+        }
+    }
+
+    /// The server finds objects with this name invalid from now on, in these words, or not any more.
+    pub(crate) fn invalidate(&self, name: &str, words: Option<&str>) {
+        let invalid = &mut self.0.lock().unwrap().invalid;
+        match words {
+            Some(words) => drop(invalid.insert(name.to_owned(), words.to_owned())),
+            None => drop(invalid.remove(name)),
         }
     }
 
@@ -240,6 +251,9 @@ impl Inner {
         let verb = if self.objects.contains_key(key) { "patch" } else { "create" };
         if let Some(missing) = self.lacks(verb, &key.gvk, Some(key)).filter(|_| request.subresource.is_none()) {
             return Err(WriteError::Forbidden { missing, message: "denied by the test".into() });
+        }
+        if let Some(message) = self.invalid.get(&key.name) {
+            return Err(WriteError::Invalid { key: key.clone(), message: message.clone() });
         }
         if self.refused.contains(&key.name) {
             return Err(WriteError::Unavailable { key: key.clone(), message: "refused by the test".into() });

@@ -191,7 +191,7 @@ pub enum WriteError {
         message: String,
     },
     /// The server could not be asked or failed; trying again may help.
-    #[error("{key}: the API server did not answer: {message}")]
+    #[error("{key}: the API server could not do it: {message}")]
     Unavailable {
         /// The object.
         key: ObjectKey,
@@ -224,6 +224,6 @@ pub enum ReadError {
     #[error("the API server does not accept these credentials: {0}")]
     Unauthenticated(String),
     /// The server could not be asked or failed; trying again may help.
-    #[error("the API server did not answer: {0}")]
+    #[error("the API server could not answer: {0}")]
     Unavailable(String),
 }

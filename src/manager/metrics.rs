@@ -1,7 +1,7 @@
 //! Figures in Prometheus' text form.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
 };
 
@@ -59,6 +59,16 @@ enum Kept {
     Seconds(Family<Labels, Histogram>),
 }
 
+impl Kept {
+    fn remove(&self, labels: &Labels) {
+        match self {
+            Self::Counter(family) => family.remove(labels),
+            Self::Gauge(family) => family.remove(labels),
+            Self::Seconds(family) => family.remove(labels),
+        };
+    }
+}
+
 fn owned(labels: &[(&'static str, &str)]) -> Labels {
     labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
 }
@@ -71,7 +81,8 @@ fn seconds() -> Histogram {
 /// The figures of a process.
 pub struct Metrics {
     registry: Mutex<Registry>,
-    figures: Mutex<BTreeMap<&'static str, Kept>>,
+    /// Each with the labels that were told: a family does not name its own.
+    figures: Mutex<BTreeMap<&'static str, (Kept, BTreeSet<Labels>)>>,
     reconciles: Family<OfResult, Counter>,
     seconds: Family<OfController, Histogram>,
     panics: Family<OfController, Counter>,
@@ -144,7 +155,7 @@ impl Metrics {
                     Kept::Seconds(family)
                 }
             };
-            kept.insert(figure.name, family);
+            kept.insert(figure.name, (family, BTreeSet::new()));
         }
     }
 
@@ -152,29 +163,37 @@ impl Metrics {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts and gauges are small and whole")]
     pub fn tell(&self, name: &str, labels: &[(&'static str, &str)], value: f64) {
         let labels = owned(labels);
-        let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
-        match figures.get(name) {
-            Some(Kept::Counter(family)) => {
+        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((kept, told)) = figures.get_mut(name) else {
+            return tracing::debug!(name, "a figure that nobody declared");
+        };
+        match kept {
+            Kept::Counter(family) => {
                 family.get_or_create(&labels).inc_by(value as u64);
             }
-            Some(Kept::Gauge(family)) => {
+            Kept::Gauge(family) => {
                 family.get_or_create(&labels).set(value as i64);
             }
-            Some(Kept::Seconds(family)) => family.get_or_create(&labels).observe(value),
-            None => tracing::debug!(name, "a figure that nobody declared"),
+            Kept::Seconds(family) => family.get_or_create(&labels).observe(value),
+        }
+        if !told.contains(&labels) {
+            told.insert(labels);
         }
     }
 
-    /// Takes a series away whose subject is gone.
-    pub fn forget(&self, name: &str, labels: &[(&'static str, &str)]) {
-        let labels = owned(labels);
-        let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
-        match figures.get(name) {
-            Some(Kept::Counter(family)) => family.remove(&labels),
-            Some(Kept::Gauge(family)) => family.remove(&labels),
-            Some(Kept::Seconds(family)) => family.remove(&labels),
-            None => false,
-        };
+    /// Takes those series away whose subject is gone, by figure and labels.
+    pub fn forget_where(&self, is_gone: impl Fn(&str, &[(&str, &str)]) -> bool) {
+        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, (kept, told)) in figures.iter_mut() {
+            told.retain(|labels| {
+                let of: Vec<(&str, &str)> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
+                let goes = is_gone(name, &of);
+                if goes {
+                    kept.remove(labels);
+                }
+                !goes
+            });
+        }
     }
 
     /// All figures, in the OpenMetrics text form.
@@ -227,7 +246,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
-        metrics.forget("rgd_graph_build_total", &[("name", "app")]);
+        metrics.forget_where(|_, labels| labels.contains(&("name", "app")));
         assert!(!metrics.text().contains("app"));
     }
 }

@@ -147,6 +147,9 @@ impl Catalog {
         if let Some(served) = self.known(gvk) {
             return Ok(served);
         }
+        if !can_be_served(gvk) {
+            return Err(ReadError::NotServed(gvk.clone()));
+        }
         let _loading = self.loading.lock().await;
         if let Some(served) = self.known(gvk) {
             return Ok(served);
@@ -237,6 +240,14 @@ impl Catalog {
             let _ = self.changes.send(change);
         }
     }
+}
+
+/// Whether group and version are of the letters that servers take. Others name no kind that was ever served, and some no path
+/// that can be asked for.
+fn can_be_served(gvk: &GroupVersionKind) -> bool {
+    let is_name =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte));
+    is_name(&gvk.group) && is_name(&gvk.version)
 }
 
 #[cfg(test)]

@@ -179,3 +179,15 @@ async fn a_kind_is_announced_once_its_endpoint_answers() {
     let gone = SchemaNotice::Change(SchemaChange { gvk: gvk("x.io", "Thing"), event: SchemaEvent::Gone });
     assert_eq!(changes.next().await, Some(gone));
 }
+
+/// A definition could name such a group, and neither it nor its watch came to an end.
+#[tokio::test]
+async fn what_can_name_no_served_kind_is_not_served_and_not_asked_for() {
+    let (cluster, log) = cluster(|_| Reply::Text(404, "404 page not found\n"));
+    for (group, version) in [("Bad Group", "v1"), ("a/b", "v1"), ("x.io", "v 1"), ("x?y", "v1"), ("x.io", "../v1")] {
+        let gvk = GroupVersionKind::new(group, version, "Thing");
+        assert_eq!(cluster.catalog().find(&gvk).await, Err(ReadError::NotServed(gvk.clone())), "{gvk}");
+        assert_eq!(cluster.catalog().ensure([&gvk]).await.map(|map| map.kind(&gvk)), Ok(Lookup::NotServed));
+    }
+    assert_eq!(lines(&log), Vec::<String>::new());
+}

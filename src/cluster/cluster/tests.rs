@@ -210,3 +210,68 @@ async fn missing_permissions_are_listed_in_order() {
         .collect();
     assert_eq!(reviews["deployments"], "status");
 }
+
+/// What a server says of an object that its schema does not allow any more.
+fn misfit() -> Reply {
+    let message = "failed to create typed live object (ns/x; apps/v1, Kind=Deployment): .spec.a: expected string, got 7";
+    Reply::Json(500, json!({"kind": "Status", "code": 500, "reason": "InternalError", "message": message}))
+}
+
+fn stored(managers: &serde_json::Value) -> serde_json::Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"a": 7}, "status": {"old": 1},
+        "metadata": {"name": "x", "namespace": "ns", "resourceVersion": "7", "labels": {"l": "theirs"}, "finalizers": ["theirs"],
+            "managedFields": managers}})
+}
+
+#[tokio::test]
+async fn a_status_is_replaced_where_the_stored_object_does_not_fit_its_schema() {
+    let (cluster, log) = server(|seen| {
+        discovery(&seen.path).unwrap_or_else(|| match seen.method.as_str() {
+            "PATCH" => misfit(),
+            "GET" => Reply::Json(200, stored(&json!([]))),
+            _ => Reply::Json(200, seen.body.clone()),
+        })
+    });
+    let mut request = Apply { subresource: Some("status"), ..apply(deployment()) };
+    request.object.0.insert("status".into(), json!({"new": 2}));
+    let written = cluster.apply(&request).await.unwrap();
+    assert_eq!((written.status(), written.spec()), (&json!({"new": 2}), &json!({"a": 7})));
+    let path = "/apis/apps/v1/namespaces/ns/deployments/x";
+    assert_eq!(
+        lines(&log)[2..],
+        [format!("GET {path}"), format!("PUT {path}/status?fieldManager=plinth.dev%2Ftest")],
+        "by its version, so that no other write is lost"
+    );
+    assert_eq!(log.lock().unwrap()[3].body["metadata"]["resourceVersion"], json!("7"));
+
+    // The same of labels, annotations and finalizers; a whole object is somebody's who has to mend it.
+    let mut marks = apply(deployment());
+    marks.object.0["metadata"]["labels"] = json!({"ours": "1"});
+    marks.object.0["metadata"]["finalizers"] = json!(["ours"]);
+    let written = cluster.apply(&marks).await.unwrap();
+    assert_eq!((written.label("l"), written.label("ours")), (Some("theirs"), Some("1")));
+    assert_eq!(written.finalizers(), ["theirs", "ours"]);
+    let mut whole = apply(deployment());
+    whole.object.0.insert("spec".into(), json!({"a": "x"}));
+    assert!(matches!(cluster.apply(&whole).await, Err(WriteError::Invalid { .. })));
+}
+
+#[tokio::test]
+async fn a_field_that_only_an_earlier_replacement_holds_goes_with_the_next_apply() {
+    let by_update = json!({"manager": "plinth.dev/test", "operation": "Update", "subresource": "status"});
+    let by_apply = json!({"manager": "plinth.dev/test", "operation": "Apply", "subresource": "status"});
+    let managers = json!([by_update, by_apply]);
+    let (cluster, log) = server(move |seen| {
+        discovery(&seen.path).unwrap_or_else(|| match seen.method.as_str() {
+            "PATCH" => Reply::Json(200, stored(&managers)),
+            _ => Reply::Json(200, seen.body.clone()),
+        })
+    });
+    let mut request = Apply { subresource: Some("status"), ..apply(deployment()) };
+    request.object.0.insert("status".into(), json!({"old": 1}));
+    cluster.apply(&request).await.unwrap();
+    assert_eq!(log.lock().unwrap().len(), 2, "what is as wanted is left alone");
+    request.object.0.insert("status".into(), json!({}));
+    let written = cluster.apply(&request).await.unwrap();
+    assert_eq!((written.status(), written.at(&["metadata", "managedFields"])), (&json!({}), Some(&json!([by_apply]))));
+}

@@ -237,6 +237,61 @@ async fn a_watch_survives_a_connection_that_is_cut() {
 }
 
 /// What happens next to one kind; other tests have kinds of their own on the same server.
+/// An allowed breaking change leaves objects behind that no apply takes any more, and status and marks must still be written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_its_schema_does_not_allow_any_more_still_gets_status_and_marks() {
+    let cluster = cluster(Identity::Admin).await;
+    cluster.catalog().follow();
+    let schema = |kind: &str| Apply { force: true, ..apply(crd("misfits", "Misfit", &json!({"a": {"type": kind}}))) };
+    cluster.apply(&schema("integer")).await.unwrap();
+    timeout(PATIENCE, cluster.catalog().until_served(&gvk("cluster.test/v1", "Misfit"))).await.unwrap();
+    let identity = json!({"apiVersion": "cluster.test/v1", "kind": "Misfit", "metadata": {"name": "m", "namespace": "default"}});
+    let mut stored = identity.clone();
+    stored["spec"] = json!({"a": 7});
+    let stored = cluster.apply(&apply(stored)).await.unwrap();
+    let status = |status: Value| {
+        let mut object = identity.clone();
+        object["metadata"]["uid"] = json!(stored.uid());
+        object["status"] = status;
+        Apply { force: true, subresource: Some("status"), ..apply(object) }
+    };
+    cluster.apply(&status(json!({"one": 1, "two": 2}))).await.unwrap();
+    cluster.apply(&schema("string")).await.unwrap();
+    // The server takes a moment to go by the new schema.
+    let whole = Apply {
+        force: true,
+        ..apply({
+            let mut object = identity.clone();
+            object["spec"] = json!({"a": "x"});
+            object
+        })
+    };
+    let refused = async {
+        loop {
+            match DryRun(Arc::clone(&cluster)).apply(&whole).await {
+                Err(WriteError::Invalid { message, .. }) if message.contains("typed live object") => return,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    timeout(PATIENCE, refused).await.unwrap();
+
+    let written = cluster.apply(&status(json!({"one": 1}))).await.unwrap();
+    assert_eq!((written.status(), written.spec()), (&json!({"one": 1}), &json!({"a": 7})));
+    let mut marks = identity.clone();
+    marks["metadata"]["labels"] = json!({"l": "1"});
+    marks["metadata"]["finalizers"] = json!(["cluster.test/hold"]);
+    let marked = cluster.apply(&apply(marks)).await.unwrap();
+    assert_eq!((marked.label("l"), marked.finalizers()), (Some("1"), vec!["cluster.test/hold"]));
+
+    // Somebody mends it: from then on status is applied again, and what it leaves out goes.
+    let mut mended = marked.clone();
+    mended.0["spec"] = json!({"a": "seven"});
+    cluster.replace(&stored.key(&ClusterKey::host()).unwrap(), &mended).await.unwrap();
+    let written = cluster.apply(&status(json!({"three": 3}))).await.unwrap();
+    assert_eq!(written.status(), &json!({"three": 3}));
+}
+
 async fn next(changes: &mut SchemaChanges, gvk: &GroupVersionKind) -> SchemaEvent {
     loop {
         match timeout(PATIENCE, changes.next()).await.unwrap().unwrap() {

@@ -5,7 +5,7 @@
 use plinth_api::Object;
 use plinth_engine::{
     naming::{keys, label_value},
-    schema::compat,
+    schema::compat::{self, Change, Changes},
 };
 use serde_json::Value;
 
@@ -35,11 +35,67 @@ pub fn step(live: Option<&Object>, wanted: &Object, rgd: &str, allow_breaking: b
     if changes.breaking.is_empty() {
         return if is_as_wanted(live, wanted) { Step::Keep } else { Step::Write { breaking: None } };
     }
+    let words = words(&changes);
     if allow_breaking {
-        return Step::Write { breaking: Some(changes.summary()) };
+        return Step::Write { breaking: Some(words) };
     }
     let hint = format!("to let them through, annotate the definition with {}=true", keys::ALLOW_BREAKING_CHANGES);
-    Step::Refuse(format!("cannot update CRD {}: breaking changes detected: {} ({hint})", wanted.name(), changes.summary()))
+    Step::Refuse(format!("cannot update CRD {}: breaking changes detected: {words} ({hint})", wanted.name()))
+}
+
+/// The breaking changes in kro's words, each with its field: the first three, and how many more there are.
+fn words(changes: &Changes) -> String {
+    const SHOWN: usize = 3;
+    let words = |change: &Change| match field(&change.path) {
+        field if field.is_empty() => change.summary(),
+        field => format!("{} (at {field})", change.summary()),
+    };
+    let mut parts: Vec<String> = changes.breaking.iter().take(SHOWN).map(words).collect();
+    if changes.breaking.len() > SHOWN {
+        parts.push(format!("and {} more changes", changes.breaking.len() - SHOWN));
+    }
+    parts.join("; ")
+}
+
+/// `spec.a` for `.properties.spec.properties.a.type`: the field that an author knows, not the way to it in the schema.
+fn field(path: &str) -> String {
+    let path = format!("{path}.").replace(".properties.", ".").replace(".items.", "[].");
+    let path = path.replace(".[]", "[]");
+    path.trim_matches('.').trim_end_matches(".type").to_owned()
+}
+
+/// `wanted` with the types that the live CRD's status has where `wanted` knows none: a field is anything while the kind that it is
+/// read from is not served.
+pub fn with_known_status(live: &Object, wanted: &Object) -> Object {
+    let mut wanted = wanted.clone();
+    let versions = wanted.0.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        let before = live.spec()["versions"].as_array().into_iter().flatten().find(|before| before["name"] == version["name"]);
+        let status = version.pointer_mut(STATUS).zip(before.and_then(|before| before.pointer(STATUS)));
+        if let Some((status, before)) = status {
+            take_types(before, status);
+        }
+    }
+    wanted
+}
+
+/// Where the status' schema is in a version of a CRD.
+const STATUS: &str = "/schema/openAPIV3Schema/properties/status";
+
+fn take_types(before: &Value, schema: &mut Value) {
+    let is_anything = schema["x-kubernetes-preserve-unknown-fields"] == true && schema.get("properties").is_none();
+    if is_anything {
+        schema.clone_from(before);
+        return;
+    }
+    if let (Some(before), Some(Value::Object(fields))) = (before.get("properties"), schema.get_mut("properties")) {
+        for (name, field) in fields {
+            before.get(name).into_iter().for_each(|before| take_types(before, field));
+        }
+    }
+    if let (Some(before), Some(items)) = (before.get("items"), schema.get_mut("items")) {
+        take_types(before, items);
+    }
 }
 
 /// Why the CRD is not this definition's, in kro's words.
@@ -156,6 +212,34 @@ mod tests {
             let Step::Refuse(message) = step(Some(&live), &wanted, "r", true) else { panic!("{words}") };
             assert!(message.contains(words), "{message}");
         }
+    }
+
+    #[test]
+    fn a_breaking_change_names_its_field() {
+        let live = crd("r", "true", json!({"a": {"type": "integer"}, "b": {"type": "array", "items": {"type": "string"}}}));
+        let wanted = crd("r", "true", json!({"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "integer"}}}));
+        let Step::Refuse(message) = step(Some(&live), &wanted, "r", false) else { panic!("not refused") };
+        assert!(message.contains("Type changed from integer to string (at spec.a)"), "{message}");
+        assert!(message.contains("Type changed from string to integer (at spec.b[])"), "{message}");
+    }
+
+    #[test]
+    fn a_status_that_has_no_types_for_now_keeps_those_it_had() {
+        let with = |status: Value| {
+            let mut crd = crd("r", "true", json!({}));
+            crd.0["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] =
+                json!({"type": "object", "properties": status});
+            crd
+        };
+        let anything = json!({"x-kubernetes-preserve-unknown-fields": true});
+        let live = with(
+            json!({"r": {"type": "boolean"}, "list": {"type": "array", "items": {"type": "string"}}, "gone": {"type": "string"}}),
+        );
+        let wanted = with(json!({"r": anything, "list": {"type": "array", "items": anything}, "new": anything}));
+        let kept = with_known_status(&live, &wanted);
+        let expected =
+            with(json!({"r": {"type": "boolean"}, "list": {"type": "array", "items": {"type": "string"}}, "new": anything}));
+        assert_eq!(kept, expected);
     }
 
     #[test]

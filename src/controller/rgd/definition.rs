@@ -1,6 +1,6 @@
 //! From a ResourceGraphDefinition object to what the compiler takes.
 
-use plinth_api::Object;
+use plinth_api::{GroupVersionKind, Object};
 use plinth_engine::{Diagnostic, graph::Definition, naming::keys};
 
 /// Reads an object; the diagnostics say what an author has to change.
@@ -11,6 +11,12 @@ pub fn read(object: &Object) -> Result<Definition, Vec<Diagnostic>> {
         return Err(vec![Diagnostic::error("spec", "spec is missing").with_hint("add spec.schema and spec.resources")]);
     }
     Definition::from_object(object)
+}
+
+/// The kind that it defines.
+pub fn kind(definition: &Definition) -> GroupVersionKind {
+    let schema = &definition.spec.schema;
+    GroupVersionKind::new(schema.group.as_str(), schema.api_version.as_str(), schema.kind.as_str())
 }
 
 /// Whether its author permits breaking changes of the generated CRD.

@@ -1,5 +1,7 @@
 //! The shell around compiling: fetches schemas, writes CRD and status, publishes.
 
+mod installed;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,7 +15,7 @@ use plinth_engine::{
     health::{Health, Verdict, judge},
     naming::keys,
     permission,
-    ports::{Answer, Apply, Query, ReadError, WriteError},
+    ports::{Answer, Query, ReadError, WriteError},
     schema::{Lookup, SchemaSource},
 };
 use plinth_manager::{
@@ -21,11 +23,11 @@ use plinth_manager::{
     reconcile::{Failure, Outcome, Reconciler},
     status::write_if_changed,
 };
-use plinth_run::{Action, EventKind, Subject};
+use plinth_run::{EventKind, Subject};
 use serde_json::{Map, Value};
 
 use super::{
-    crd::{self, Serving, Step},
+    crd::{self, Serving},
     definition,
     history::Issued,
     revision,
@@ -69,6 +71,8 @@ struct Known {
     uses: BTreeSet<GroupKind>,
     /// Its CRD.
     crd: Option<String>,
+    /// How often in a row the server refused that.
+    refusals: u32,
     /// The health that was told last, of it and of what was made for it.
     told: BTreeMap<ObjectKey, EventKind>,
     /// Kinds that were missing when it was compiled last.
@@ -174,7 +178,7 @@ impl Definitions {
             let situation = Situation::Refused { diagnostics: compiled.diagnostics(), last_good: last_good.as_deref() };
             return self.settle(key, object, &situation).await;
         };
-        let serving = match self.ensure_crd(key, object, graph).await {
+        let serving = match self.ensure_crd(key, object, &compiled, graph).await {
             Ok(Ok(serving)) => serving,
             Ok(Err(message)) => {
                 let last_good = self.last_good(key, object).await?;
@@ -263,65 +267,6 @@ impl Definitions {
         compiled
     }
 
-    /// The CRD's place in the world, or why it may not be written.
-    async fn ensure_crd(&self, key: &ObjectKey, object: &Object, graph: &Graph) -> Result<Result<Serving, String>, Trouble> {
-        let crd = crd_key(key, graph.crd.name());
-        let mut set = WatchSet::default();
-        set.objects.extend([key.clone(), crd.clone()]);
-        self.world.index.declare(&Owner { role: ROLE, key: key.clone() }, set);
-        self.lock().entry(key.clone()).or_default().crd = Some(crd.name.clone());
-        let live = match self.world.index.look(&crd) {
-            Look::Present(live) => Some(self.newest(key, &crd, &live)),
-            Look::Absent | Look::Unwatched | Look::Unknown => self.world.reader.get(&crd).await?,
-        };
-        match crd::step(live.as_ref(), &graph.crd, &graph.name, definition::allows_breaking_changes(object)) {
-            Step::Refuse(message) => Ok(Err(message)),
-            Step::Keep => {
-                live.iter().for_each(|live| self.tell_of(key, &crd, live));
-                Ok(Ok(live.as_ref().map_or(Serving::Pending, crd::serving)))
-            }
-            Step::Write { breaking } => {
-                let action = if live.is_some() { Action::Configure } else { Action::Create };
-                self.write_crd(key, &crd, graph, action, breaking).await.map(Ok)
-            }
-        }
-    }
-
-    async fn write_crd(
-        &self,
-        key: &ObjectKey,
-        crd: &ObjectKey,
-        graph: &Graph,
-        action: Action,
-        breaking: Option<String>,
-    ) -> Result<Serving, Trouble> {
-        let apply = Apply {
-            key: crd.clone(),
-            object: graph.crd.clone(),
-            manager: keys::MANAGER.to_owned(),
-            force: true,
-            subresource: None,
-        };
-        let written = self.world.applier.apply(&apply).await?;
-        let subject = Subject { parent: Some(key.clone()), ..Subject::root(crd.clone()) };
-        if let Some(message) = breaking {
-            let reason = "BreakingChange".to_owned();
-            self.world.recorder.record(EventKind::Warning { subject: Some(subject.clone()), reason, message });
-        }
-        self.world.recorder.record(EventKind::ChangeApplied {
-            subject,
-            action,
-            digest: digest(&graph.crd),
-            generation: written.generation(),
-            result: None,
-            uid: written.uid().map(str::to_owned),
-        });
-        self.tell_of(key, crd, &written);
-        let serving = crd::serving(&written);
-        self.wrote(key, crd, written);
-        Ok(serving)
-    }
-
     pub(super) fn publish(&self, key: &ObjectKey, graph: &Arc<Graph>) {
         let replaced = self.graphs.publish(key.clone(), Arc::clone(graph));
         if let Some(other) = replaced.filter(|other| other.definition != *key) {
@@ -376,16 +321,22 @@ impl Definitions {
         self.world.index.forget(&Owner { role: INSTANCES_ROLE, key: key.clone() });
         self.world.finalizers.remove(key, keys::FINALIZER).await?;
         self.world.figures.count("rgd_deletions_total", &[("name", &key.name)]);
-        self.world.figures.forget_definition(&key.name);
+        self.forget_figures(key, object);
         self.count_graphs();
         Ok(Outcome::Done)
+    }
+
+    /// The series of a definition that is gone, and of its kind.
+    fn forget_figures(&self, key: &ObjectKey, object: &Object) {
+        let kind = definition::read(object).ok().map(|definition| definition::kind(&definition));
+        let is_taken = |kind: &GroupVersionKind| self.graphs.of_kind(&key.cluster, &kind.group_kind()).is_some();
+        self.world.figures.forget_definition(&key.name, kind.filter(|kind| !is_taken(kind)).as_ref());
     }
 
     /// Instances of the kind, whether or not the graph is still known. A definition that another one took the kind from has none.
     async fn instances(&self, key: &ObjectKey, object: &Object) -> Result<Vec<ObjectKey>, Trouble> {
         let Ok(definition) = definition::read(object) else { return Ok(Vec::new()) };
-        let schema = &definition.spec.schema;
-        let gvk = GroupVersionKind::new(schema.group.as_str(), schema.api_version.as_str(), schema.kind.as_str());
+        let gvk = definition::kind(&definition);
         let owner = self.graphs.of_kind(&key.cluster, &gvk.group_kind());
         if owner.is_some_and(|owner| owner.definition != *key) {
             return Ok(Vec::new());
@@ -419,10 +370,12 @@ impl Definitions {
         self.tell(key, health, &reason, message);
         let lacks_rights = matches!(situation, Situation::Unpermitted { .. });
         self.lock().entry(key.clone()).or_default().lacks_rights = lacks_rights;
-        Ok(match (lacks_rights, no_history) {
-            (true, _) => Outcome::RequeueAfter(UNPERMITTED.max),
-            (false, Some(_)) => Outcome::RequeueAfter(REFUSED),
-            (false, None) => Outcome::Done,
+        let is_blocked = matches!(situation, Situation::Blocked { .. });
+        Ok(match (lacks_rights, self.next_attempt(key).filter(|_| is_blocked), no_history) {
+            (true, ..) => Outcome::RequeueAfter(UNPERMITTED.max),
+            (false, Some(delay), _) => Outcome::RequeueAfter(delay),
+            (false, None, Some(_)) => Outcome::RequeueAfter(REFUSED),
+            (false, None, None) => Outcome::Done,
         })
     }
 
@@ -499,7 +452,9 @@ impl Definitions {
             return Ok(self.swept(&key.cluster).await);
         }
         let had_history = self.issued(key).number > 0;
+        let kind = self.graphs.of_definition(key).map(|published| published.graph.instance.gvk.clone());
         self.forget(key);
+        self.world.figures.forget_definition(&key.name, kind.as_ref());
         Ok(if had_history { Outcome::RequeueAfter(ORPHANED) } else { Outcome::Done })
     }
 

@@ -187,3 +187,81 @@ async fn a_definition_is_compiled_again_only_where_it_or_its_kinds_changed() {
     stage.define(&definition).await;
     assert!(!Arc::ptr_eq(&first, &stage.graph(&instance)));
 }
+
+/// A rule that does not compile, a column of a type that is none: only the server knows.
+#[tokio::test]
+async fn a_crd_that_the_server_refuses_is_told_in_the_status_and_tried_again() {
+    let stage = Loop::new();
+    let (definition, instance) = stage.app(one("good")).await;
+    stage.pass(&instance).await;
+    let words = "CustomResourceDefinition \"apps.x.test\" is invalid: undeclared reference to 'nope'";
+    stage.scene.twin.invalidate("apps.x.test", Some(words));
+    edit(&stage, &definition, |object| {
+        object.0["spec"]["schema"]["spec"]["more"] = json!("string");
+        object.0["spec"]["resources"] = one("other");
+    });
+    let Outcome::RequeueAfter(first) = stage.define(&definition).await else { panic!("not tried again") };
+    let object = stage.object(&definition);
+    let (status, reason, message) = condition(&object, "KindReady");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Failed"));
+    assert!(message.contains("failed to update CRD apps.x.test") && message.contains("'nope'"), "{message}");
+    assert_eq!((object.status()["state"].as_str(), condition(&object, "Ready").0.as_str()), (Some("Inactive"), "False"));
+    let observed: Vec<i64> =
+        object.status()["conditions"].as_array().unwrap().iter().filter_map(|one| one["observedGeneration"].as_i64()).collect();
+    assert!(observed.contains(&object.generation()), "{observed:?}");
+    assert_eq!(exists(&stage.scene.twin), [1], "nothing runs by it");
+
+    stage.scene.twin.writes();
+    let Outcome::RequeueAfter(second) = stage.define(&definition).await else { panic!("not tried again") };
+    assert!(second > first, "{first:?} {second:?}");
+    assert_eq!(stage.scene.twin.writes().len(), 1, "the CRD, and no status that is the same");
+    stage.scene.twin.invalidate("apps.x.test", None);
+    assert_eq!(stage.define(&definition).await, Outcome::Done);
+    stage.define(&definition).await;
+    assert_eq!(stage.object(&definition).status()["state"], "Active");
+}
+
+#[tokio::test]
+async fn a_new_definition_whose_crd_is_refused_has_a_status() {
+    let stage = Loop::new();
+    stage.scene.twin.invalidate("apps.x.test", Some("spec.group: Invalid value"));
+    let definition = stage.scene.twin.put(crate::tests::rgd(one("1")));
+    assert!(matches!(stage.define(&definition).await, Outcome::RequeueAfter(_)));
+    let object = stage.object(&definition);
+    assert_eq!((object.status()["state"].as_str(), condition(&object, "KindReady").0.as_str()), (Some("Inactive"), "False"));
+    assert_eq!(condition(&object, "Ready").2, "failed to create CRD apps.x.test: spec.group: Invalid value");
+}
+
+/// Its author changed nothing: that a status has no types for a while is no breaking change.
+#[tokio::test]
+async fn a_kind_that_goes_is_waited_for_and_the_crd_stays_as_it_is() {
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "foos.late.test"},
+        "spec": {"group": "late.test", "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"}, "versions": [{"name": "v1",
+            "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}}}}}}]}});
+    let crd = Object::from_value(crd).unwrap();
+    let stage = Loop::new();
+    stage.scene.twin.serve(&crd);
+    let mut rgd = crate::tests::rgd(
+        json!([{"id": "foo", "template": {"apiVersion": "late.test/v1", "kind": "Foo", "metadata": {"name": "f"}}}]),
+    );
+    rgd["spec"]["schema"]["status"] = json!({"r": "${foo.status.ready}"});
+    let definition = stage.scene.twin.put(rgd);
+    stage.define(&definition).await;
+    stage.define(&definition).await;
+    assert_eq!(stage.object(&definition).status()["state"], "Active");
+    let installed = super::reconcile::crd_key(&definition, "apps.x.test");
+    let before = stage.object(&installed);
+
+    stage.scene.twin.unserve(&plinth_api::GroupVersionKind::new("late.test", "v1", "Foo"));
+    stage.define(&definition).await;
+    let (status, reason, message) = condition(&stage.object(&definition), "GraphAccepted");
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "Deferred"), "{message}");
+    assert_eq!(condition(&stage.object(&definition), "KindReady").0, "True");
+    assert_eq!(stage.object(&installed), before);
+
+    stage.scene.twin.serve(&crd);
+    stage.define(&definition).await;
+    assert_eq!(stage.object(&definition).status()["state"], "Active");
+    assert_eq!(stage.object(&installed), before);
+}

@@ -68,7 +68,8 @@ fn writes(graph: &Graph, seen: &Observation, key: &ObjectKey, pass: &mut Pass<'_
         return vec![Action::PatchInstance(patch)];
     }
     let recorded = Inventory::recorded(&seen.instance);
-    if recorded.as_ref().is_some_and(|recorded| recorded.covers(&pass.batch)) {
+    let is_intact = inventory::is_intact(graph, &seen.instance);
+    if recorded.as_ref().is_some_and(|recorded| is_intact && recorded.covers(&pass.batch)) {
         return std::mem::take(&mut pass.applies);
     }
     let superset = pass.batch.union(&recorded.unwrap_or_default());

@@ -111,13 +111,15 @@ fn patch(graph: &Graph, key: &ObjectKey, mut metadata: Value, manager: &str) -> 
     Apply { key: key.clone(), object, manager: manager.to_owned(), force: true, subresource: None }
 }
 
-/// The inventory that a deletion goes by, or why none can be trusted.
+/// Whether everything that we record on an instance is there as we wrote it; else it is written again (kro.md section 13).
+pub(super) fn is_intact(graph: &Graph, instance: &Object) -> bool {
+    instance.label(keys::APPLYSET_ID) == Some(applyset_of(graph, instance).as_str()) && trusted(graph, instance).is_ok()
+}
+
+/// The inventory that a deletion goes by, or why none can be trusted. The label is no part of that: the id follows from the
+/// instance's name, members are found by that id, and a deletion that waited for somebody's label would wait for ever.
 pub(super) fn trusted(graph: &Graph, instance: &Object) -> Result<Inventory, String> {
     let id = applyset_of(graph, instance);
-    match instance.label(keys::APPLYSET_ID) {
-        Some(label) if label == id => {}
-        label => return Err(format!("label {} is {:?}, not {id:?}", keys::APPLYSET_ID, label.unwrap_or_default())),
-    }
     let tooling = instance.annotation(keys::APPLYSET_TOOLING).unwrap_or_default();
     if !["kro/", "plinth/"].iter().any(|prefix| tooling.starts_with(prefix)) {
         return Err(format!("annotation {} is {tooling:?}: another tool manages this ApplySet", keys::APPLYSET_TOOLING));

@@ -28,7 +28,10 @@ pub(super) fn decide(graph: &Graph, seen: &Observation) -> Decision {
             decision.actions = next(seen, &members);
             waiting(graph, seen, &members)
         }
-        Err(why) => format!("deletion blocked: validate deletion inventory: {why}"),
+        Err(why) => format!(
+            "deletion blocked: validate deletion inventory: {why} (put it back, or delete the children and take the finalizer {} away)",
+            keys::FINALIZER
+        ),
     };
     let judgement = Judgement::deleting(message);
     decision.status = status::status(graph, seen, None, &judgement);

@@ -1,6 +1,6 @@
 //! Removing instances.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     instance::{InstanceState, decide},
@@ -85,4 +85,41 @@ fn what_was_applied_is_deleted_even_where_the_list_is_older() {
     let decision = decide(&cluster.graph, &cluster.seen);
     let released = decision.actions.iter().any(|action| matches!(action, crate::instance::Action::RemoveFinalizer(_)));
     assert!(!released, "{:#?}", decision.actions);
+}
+
+#[test]
+fn a_changed_label_is_put_back_and_holds_up_no_deletion() {
+    const LABEL: &str = "applyset.kubernetes.io/id";
+    for label in [json!("other"), Value::Null] {
+        let mut cluster = cluster();
+        cluster.settle();
+        let id = cluster.objects[&cluster.key].label(LABEL).unwrap().to_owned();
+        let change = |cluster: &mut Cluster| {
+            let labels = &mut cluster.objects.get_mut(&cluster.key).unwrap().metadata_mut()["labels"];
+            match &label {
+                Value::Null => drop(labels.as_object_mut().unwrap().remove(LABEL)),
+                label => labels[LABEL] = label.clone(),
+            }
+        };
+        change(&mut cluster);
+        cluster.settle();
+        assert_eq!(cluster.objects[&cluster.key].label(LABEL), Some(id.as_str()));
+        change(&mut cluster);
+        cluster.delete(&cluster.key.clone());
+        cluster.settle();
+        assert!(cluster.objects.is_empty(), "{:#?}", cluster.log);
+    }
+}
+
+/// Somebody else's word on our inventory is not taken while the instance lives.
+#[test]
+fn a_tampered_inventory_is_written_again() {
+    let mut cluster = cluster();
+    cluster.settle();
+    let before = cluster.objects[&cluster.key].annotation("applyset.kubernetes.io/contains-group-kinds").unwrap().to_owned();
+    let instance = cluster.objects.get_mut(&cluster.key).unwrap();
+    instance.metadata_mut()["annotations"]["applyset.kubernetes.io/contains-group-kinds"] = json!(format!("{before},Secret"));
+    cluster.settle();
+    let instance = &cluster.objects[&cluster.key];
+    assert_eq!(instance.annotation("applyset.kubernetes.io/contains-group-kinds"), Some(before.as_str()));
 }
