@@ -19,6 +19,7 @@ use plinth_engine::ports::{ReadError, WriteError};
 use crate::{
     catalog::ServedKind,
     http::{ApiStatus, Fault},
+    untyped::UNTYPED,
 };
 
 /// The verbs of Kubernetes' authorization.
@@ -81,7 +82,7 @@ pub(crate) fn read_error(gvk: &GroupVersionKind, resource: &str, verb: &str, fau
 
 /// The server's words, in an Internal Error, where what is applied or what is stored does not fit the schema: an answer, and the same
 /// one for ever.
-const MISFITS: [&str; 2] = ["failed to create typed patch object", "failed to create typed live object"];
+const MISFITS: [&str; 3] = ["failed to create typed patch object", UNTYPED[0], UNTYPED[1]];
 
 /// The server's words for a kind whose CRD is being deleted; it gives no reason of its own.
 const KIND_TERMINATING: &str = "not allowed while custom resource definition is terminating";

@@ -14,13 +14,17 @@ use crate::{
     http::{Call, Fault, JSON, Transport},
 };
 
-/// The server's words, in an Internal Error, for a stored object that does not fit its schema.
-const UNTYPED: &str = "failed to create typed live object";
+/// The server's words, in an Internal Error, for a stored object that does not fit its schema, by the step at which it finds
+/// out.
+pub(crate) const UNTYPED: [&str; 2] = ["failed to create typed live object", "to smd typed"];
+
+/// Whom a server takes for the owner of what is there where it knows none.
+const UNKNOWN_OWNER: &str = "before-first-apply";
 
 /// Whether an apply failed because the stored object does not fit its schema, and can be done in another way.
 pub(crate) fn applies_to(request: &Apply, fault: &Fault) -> bool {
     let Fault::Status(status) = fault else { return false };
-    status.code == 500 && status.message.contains(UNTYPED) && is_partial(request)
+    status.code == 500 && UNTYPED.iter().any(|words| status.message.contains(words)) && is_partial(request)
 }
 
 /// Only such an apply says nothing of what the others may have written into the object.
@@ -39,8 +43,9 @@ pub(crate) async fn write(transport: &Transport, path: &str, request: &Apply, dr
     replace(transport, path, request, &changed, dry_run).await
 }
 
-/// What such a replacement leaves behind. It made this manager an owner by update too, so that a later apply takes no field of the
-/// status away any more; where that shows, the status is replaced once more, and that ownership given up.
+/// What such a replacement leaves behind. It made this manager an owner by update, or lost all owners, so that the next apply finds one
+/// for everything that is there: either way a later apply takes no field of the status away any more. Where that shows, the status
+/// is replaced once more, and ownership by update given up.
 pub(crate) async fn tidy(
     transport: &Transport,
     path: &str,
@@ -69,7 +74,7 @@ fn object_of<'p>(path: &'p str, request: &Apply) -> &'p str {
 
 fn owns_by_update(answer: &Value, request: &Apply) -> bool {
     let managers = answer["metadata"]["managedFields"].as_array();
-    managers.into_iter().flatten().any(|entry| is_by_update(entry, request))
+    managers.into_iter().flatten().any(|entry| is_by_update(entry, request) || entry["manager"] == UNKNOWN_OWNER)
 }
 
 fn is_by_update(entry: &Value, request: &Apply) -> bool {

@@ -269,7 +269,7 @@ async fn an_object_that_its_schema_does_not_allow_any_more_still_gets_status_and
     let refused = async {
         loop {
             match DryRun(Arc::clone(&cluster)).apply(&whole).await {
-                Err(WriteError::Invalid { message, .. }) if message.contains("typed live object") => return,
+                Err(WriteError::Invalid { message, .. }) if message.contains(" typed") => return,
                 _ => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         }
