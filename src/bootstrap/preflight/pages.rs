@@ -36,7 +36,9 @@ pub const PAGES: [Page; 6] = [
         id: IMAGES,
         asks: "does the mirror have every image of the distribution, by digest",
         fails: "With --mirror no other host is asked, so that an image that is not there could be pulled from nowhere. Each one that \
-                lacks is named. Nothing was written.",
+                lacks is named. Nothing was written.\n\nAn image that is in the mirror beside its component alone is a warning: pods of the \
+                platform are given that place, by digest, but a node that\npulls by the image's ordinary name gets nothing, or what \
+                somebody else has put there.",
         next: "Complete the mirror with `plinth bundle create` and `plinth bundle push`; `plinth bundle verify` lists what lacks.",
     },
     Page {

@@ -213,7 +213,7 @@ async fn bad_input_is_a_condition_and_changes_nothing() {
     let wrong_key = json!({"policy": "required", "keys": [{"signature": "acme", "value": "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"}]});
     for (version, more, reason, words) in [
         ("v1.0.0", json!({"/source/channel": "acme.test/other"}), "GetComponentVersionFailed", "acme.test/other"),
-        ("v3.0.0", json!({}), "GetComponentVersionFailed", "v3.0.0"),
+        ("v3.0.0", json!({}), "CheckVersionFailed", "no version of acme.test/platform satisfies `v3.0.0`"),
         (">=3", json!({}), "CheckVersionFailed", "no version of acme.test/platform satisfies `>=3`; there are: v1.0.0"),
         ("newest", json!({}), "CheckVersionFailed", "`newest` is not a range of versions"),
         ("v1.0.0", json!({"verify": wrong_key}), "", "acme"),
