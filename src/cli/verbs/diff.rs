@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use plinth_bootstrap::{
-    drift::{self, Drift, Field},
-    runner,
-};
+use plinth_bootstrap::drift::{self, Drift, Field};
 use plinth_run::{Action, Outcome, Sink, memory::VecJournal};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::upgrade;
 use crate::{
@@ -17,7 +13,7 @@ use crate::{
     out::Out,
     platform,
     present::Talk,
-    wire::{self, Session, before_the_run, connect, interrupted, listen},
+    wire::{self, Session, before_the_run, connect, listen},
 };
 
 /// Runs `plinth diff`.
@@ -35,14 +31,7 @@ pub(crate) async fn run(global: &Global, args: &args::Diff, out: Out) -> Result<
     loaded.settings.take_over = true;
     let journal = Arc::new(VecJournal::default());
     let session = Session::open(host.clone(), journal, vec![talk], &name, wire::Delivery::default(), signals)?;
-    let request = loaded.request(None);
-    let mut made = None;
-    let planning = async {
-        let (outcome, planned) = runner::plan(&request, &session.ports, false).await;
-        made = planned;
-        outcome
-    };
-    let outcome = interrupted(&session, CancellationToken::new(), planning).await;
+    let (outcome, made) = upgrade::planned(&session, &loaded).await;
     let Some(planned) = made else { return Ok(outcome) };
     let found = drift::of_plan(&planned, host.0.as_ref()).await.map_err(|error| wire::refused(&error))?;
     match args.output {

@@ -131,7 +131,7 @@ fn delivery(loaded: &Loaded, access: &AccessArgs, turn: Turn) -> wire::Delivery 
 }
 
 /// Plans, and tells what was found; `None` where the plan is refused.
-async fn planned(session: &Session, loaded: &Loaded) -> (Outcome, Option<Planned>) {
+pub(super) async fn planned(session: &Session, loaded: &Loaded) -> (Outcome, Option<Planned>) {
     let request = loaded.request(None);
     let mut made = None;
     let planning = async {
