@@ -38,7 +38,7 @@ impl ImageReference {
         };
         let (host, repository) = split_host(path);
         let tag_is_good = tag.is_none_or(is_tag);
-        let is_good = tag_is_good && !repository.is_empty() && repository.len() <= 255 && repository.split('/').all(is_segment);
+        let is_good = tag_is_good && is_repository(&repository);
         is_good.then(|| Self { plain_http, host, repository, tag: tag.map(str::to_owned), digest })
     }
 
@@ -66,6 +66,11 @@ fn split_host(path: &str) -> (String, String) {
         Some(_) => ("docker.io".to_owned(), path.to_owned()),
         None => ("docker.io".to_owned(), format!("library/{path}")),
     }
+}
+
+/// Whether the text can be a repository's path, as the distribution specification has it: nothing in it leads out of where it is put.
+pub(crate) fn is_repository(path: &str) -> bool {
+    path.len() <= 255 && path.split('/').all(is_segment)
 }
 
 fn is_segment(segment: &str) -> bool {
@@ -99,6 +104,29 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(ImageReference::parse(text).unwrap().to_string(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_repository_leads_out_of_where_it_is_put() {
+        assert!(is_repository("component-descriptors/acme.example/a_b/c-d"));
+        for path in [
+            "",
+            "/a",
+            "a/",
+            "a//b",
+            "..",
+            "a/../b",
+            "../../tenant-b/app",
+            "%2e%2e/x",
+            "..%2fx",
+            "a/./b",
+            "A",
+            "a b",
+            "a?x",
+            "a#x",
+        ] {
+            assert!(!is_repository(path), "{path:?} was accepted");
         }
     }
 

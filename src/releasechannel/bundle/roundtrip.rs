@@ -162,3 +162,29 @@ async fn a_push_without_a_login_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(!error.to_string().contains("acme-pass"), "{error}");
 }
+
+/// Nobody listens at the target: what is refused is refused before anything is asked.
+#[tokio::test]
+async fn names_that_lead_out_of_the_target_are_refused_unsent() {
+    let target = RepositoryRef::parse("127.0.0.1:1/team/a").unwrap();
+    let registries = Registries::new(&offline()).unwrap();
+    for (repository, tag, is_refused) in [
+        ("../../tenant-b/app", "1.0", true),
+        ("a/../b", "1.0", true),
+        ("%2e%2e/x", "1.0", true),
+        ("app", "../x", true),
+        ("app", "1.0", false),
+    ] {
+        let digest = crate::digest::Digest::of(b"{}");
+        let blobs = [(digest.clone(), crate::ctf::Payload::Bytes("{}".into()))].into();
+        let entry = IndexEntry {
+            repository: repository.into(),
+            tag: Some(tag.into()),
+            digest,
+            media_type: crate::assembly::MANIFEST.into(),
+        };
+        let contents = Contents { place: "test".into(), artifacts: vec![entry], blobs };
+        let error = push(&contents, &target, &registries).await.unwrap_err();
+        assert_eq!(error.to_string().contains("no name of a repository"), is_refused, "{repository}:{tag}: {error}");
+    }
+}

@@ -72,7 +72,7 @@ impl<'a> Staging<'a> {
             Settled::Artifact(artifact) => {
                 let expected = expected_digest(resource, what)?;
                 if expected.is_none_or(|expected| expected.matches(&artifact.manifest.bytes)) {
-                    return self.artifact(&artifact, reference_name(resource), what).await;
+                    return self.artifact(&artifact, ordinary_name(resource, what)?, what).await;
                 }
                 match self.fetcher.open(node.source.as_ref(), &node.descriptor.name, resource, what).await? {
                     Found::Blob { stream, .. } => stream.also(what, expected_digest(resource, what)?.as_ref()),
@@ -236,6 +236,17 @@ fn plain_digest(resource: &Resource, what: &str) -> Result<Option<Digest>, Repos
     let is_plain = !is_manifest_type(&media_type) && !is_packed(&media_type);
     let is_expected = expected_digest(resource, what)?.is_none_or(|expected| expected == digest);
     Ok(Some(digest).filter(|_| is_plain && is_expected))
+}
+
+/// The name that an image goes to a mirror under. It is no part of what is signed, so that one that leads elsewhere is refused.
+fn ordinary_name(resource: &Resource, what: &str) -> Result<Option<String>, RepositoryError> {
+    let name = reference_name(resource);
+    match &name {
+        Some(text) if ImageReference::parse(&format!("relative.invalid/{text}")).is_none() => {
+            Err(RepositoryError::malformed(what, format!("its referenceName {text:?} is no repository with a tag")))
+        }
+        _ => Ok(name),
+    }
 }
 
 /// `repository:tag`, without the host: what both OCM tools keep.

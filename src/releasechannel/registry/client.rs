@@ -82,10 +82,15 @@ impl Registry {
         })
     }
 
+    /// The address of something in a repository. Paths come from archives and descriptors too: one that would lead elsewhere is
+    /// refused before anything is asked.
     pub(super) fn url(&self, repository: &str, tail: &str) -> Result<Url, RepositoryError> {
         let malformed =
-            |_| RepositoryError::malformed(format!("{}/{repository}", self.authority), "that is not a repository path");
-        self.base.join(&format!("{repository}/{tail}")).map_err(malformed)
+            || RepositoryError::malformed(format!("{}/{repository}", self.authority), "that is not a repository path");
+        if !crate::image::is_repository(repository) {
+            return Err(malformed());
+        }
+        self.base.join(&format!("{repository}/{tail}")).map_err(|_| malformed())
     }
 
     /// Sends a request until it is answered for good: overload and broken connections are tried again, after as long as the registry

@@ -31,8 +31,8 @@ pub struct Pushed {
     pub skipped: usize,
 }
 
-/// Pushes everything that a CTF lists below the target's path. The order is: blobs, manifests, indexes, so that a reader never finds
-/// something incomplete.
+/// Pushes everything that a CTF lists below the target's path. The order is: blobs, manifests, indexes, and all tags last, so that a
+/// reader never finds something incomplete.
 pub async fn push(contents: &Contents, target: &RepositoryRef, registries: &Registries) -> Result<Pushed, RepositoryError> {
     let RepositoryRef::Oci { host, sub_path, plain_http } = target else {
         return Err(RepositoryError::Unsupported {
@@ -52,8 +52,14 @@ pub async fn push(contents: &Contents, target: &RepositoryRef, registries: &Regi
         blobs: BTreeMap::new(),
         manifests: BTreeSet::new(),
     };
+    contents.artifacts.iter().try_for_each(|entry| named_well(entry, target))?;
     for entry in &contents.artifacts {
-        push.artifact(entry).await?;
+        let repository = push.repository(entry);
+        push.manifest(&repository, &entry.digest, &entry.media_type).await?;
+    }
+    // A release is found by its tag only once all of it is there.
+    for entry in &contents.artifacts {
+        push.tag(entry).await?;
     }
     Ok(push.pushed)
 }
@@ -70,15 +76,27 @@ struct Push<'a> {
     manifests: BTreeSet<(String, Digest)>,
 }
 
+/// Names come from an archive that anybody may have written: one that leads out of the target is refused before anything is sent.
+fn named_well(entry: &IndexEntry, target: &RepositoryRef) -> Result<(), RepositoryError> {
+    let tag = entry.tag.as_deref();
+    if crate::image::is_repository(&entry.repository) && tag.is_none_or(crate::image::is_tag) {
+        return Ok(());
+    }
+    let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
+    let what = format!("push to {target}: {:?} in the archive's index", format!("{}{tag}", entry.repository));
+    Err(RepositoryError::malformed(what, "that is no name of a repository with a tag"))
+}
+
 impl Push<'_> {
-    async fn artifact(&mut self, entry: &IndexEntry) -> Result<(), RepositoryError> {
-        let repository =
-            if self.sub_path.is_empty() { entry.repository.clone() } else { format!("{}/{}", self.sub_path, entry.repository) };
-        let manifest = self.manifest(&repository, &entry.digest, &entry.media_type).await?;
-        if let Some(tag) = &entry.tag {
-            self.put(&repository, tag, &manifest).await?;
-        }
-        Ok(())
+    fn repository(&self, entry: &IndexEntry) -> String {
+        if self.sub_path.is_empty() { entry.repository.clone() } else { format!("{}/{}", self.sub_path, entry.repository) }
+    }
+
+    async fn tag(&mut self, entry: &IndexEntry) -> Result<(), RepositoryError> {
+        let Some(tag) = &entry.tag else { return Ok(()) };
+        let manifest = self.read(&entry.digest, &entry.media_type).await?;
+        let repository = self.repository(entry);
+        self.put(&repository, tag, &manifest).await
     }
 
     /// A manifest by digest, after everything that it names.
