@@ -126,6 +126,7 @@ pub struct Handle {
     awaited: Arc<Awaited>,
     /// What the clusters serve.
     catalogs: Vec<Arc<Catalog>>,
+    definitions: Arc<Definitions>,
 }
 
 impl Handle {
@@ -142,6 +143,10 @@ impl Handle {
         let mut queues = [definitions, instances, delivery, artifacts].into_iter().chain(platforms);
         self.watches.states().iter().all(|(_, state)| state.is_live())
             && self.catalogs.iter().all(|catalog| catalog.is_current())
+            // The watch of the CRDs lags behind our own writes: who uses such a kind is not asked before.
+            && self.definitions.written_crds().iter().all(|(name, generation)| {
+                self.catalogs.iter().all(|catalog| catalog.has_seen(name, *generation))
+            })
             && queues.all(Queue::is_settled)
     }
 
@@ -192,8 +197,8 @@ pub fn start(clusters: impl IntoIterator<Item = Arc<Cluster>>, recorder: Arc<dyn
         tasks.spawn(async move { parts.follow_schemas(key, changes, &*recorder, token).await });
     }
     parts.run(&mut tasks, &shutdown, &options);
-    let (instances, queues) = (Arc::clone(&parts.instances), parts.queues.clone());
-    Handle { shutdown, tasks, queues, watches, graphs, instances, awaited, catalogs }
+    let (instances, queues, definitions) = (Arc::clone(&parts.instances), parts.queues.clone(), Arc::clone(&parts.definitions));
+    Handle { shutdown, tasks, queues, watches, graphs, instances, awaited, catalogs, definitions }
 }
 
 fn world(watches: &Arc<Watches>, recorder: Arc<dyn Recorder>, awaited: Arc<Awaited>, options: &Options) -> World {

@@ -198,6 +198,11 @@ impl Catalog {
         self.lock().crd(name)
     }
 
+    /// Whether a generation of a CRD is known here, or a later one; a CRD that is not known is not waited for.
+    pub fn has_seen(&self, name: &str, generation: i64) -> bool {
+        self.lock().has_seen(name, generation)
+    }
+
     /// Whether the CRDs are known completely, so that an unknown one does not exist.
     pub fn is_following(&self) -> bool {
         self.lock().is_complete()

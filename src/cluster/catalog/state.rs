@@ -28,6 +28,8 @@ pub enum CrdState {
 #[derive(Clone, Debug)]
 pub(super) struct Crd {
     pub(super) name: String,
+    /// Of its spec.
+    generation: i64,
     established: bool,
     refused: Option<String>,
     kinds: BTreeMap<GroupVersionKind, Arc<KindInfo>>,
@@ -54,7 +56,7 @@ impl Crd {
         let refused =
             condition(object, "NamesAccepted").filter(|(status, _)| *status == "False").map(|(_, message)| message.to_owned());
         let established = condition(object, "Established").is_some_and(|(status, _)| status == "True");
-        Some(Self { name, established, refused, kinds })
+        Some(Self { name, generation: object.generation(), established, refused, kinds })
     }
 
     pub(super) fn is_established(&self) -> bool {
@@ -135,6 +137,10 @@ impl State {
 
     pub(super) fn crd(&self, name: &str) -> CrdState {
         self.crds.get(name).map_or(CrdState::Absent, Crd::state)
+    }
+
+    pub(super) fn has_seen(&self, name: &str, generation: i64) -> bool {
+        self.crds.get(name).is_none_or(|crd| crd.generation >= generation)
     }
 
     pub(super) fn has_crd(&self, name: &str) -> bool {

@@ -71,6 +71,8 @@ struct Known {
     uses: BTreeSet<GroupKind>,
     /// Its CRD.
     crd: Option<String>,
+    /// The generation that it had after our last write.
+    crd_written: Option<i64>,
     /// How often in a row the server refused that.
     refusals: u32,
     /// The health that was told last, of it and of what was made for it.
@@ -119,6 +121,11 @@ impl Definitions {
     pub fn using(&self, kind: &GroupKind) -> Vec<ObjectKey> {
         let shared = self.lock();
         shared.iter().filter(|(_, known)| known.uses.contains(kind)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// CRDs that were written, each with its generation: what is served is known once the catalog has seen them.
+    pub fn written_crds(&self) -> Vec<(String, i64)> {
+        self.lock().values().filter_map(|known| Some((known.crd.clone()?, known.crd_written?))).collect()
     }
 
     /// Every definition that is known.

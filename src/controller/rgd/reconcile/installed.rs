@@ -97,6 +97,7 @@ impl Definitions {
             uid: written.uid().map(str::to_owned),
         });
         self.tell_of(key, crd, &written);
+        self.lock().entry(key.clone()).or_default().crd_written = Some(written.generation());
         let serving = crd::serving(&written);
         self.wrote(key, crd, written);
         Ok(serving)
