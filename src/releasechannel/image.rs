@@ -73,7 +73,8 @@ pub(crate) fn is_repository(path: &str) -> bool {
     path.len() <= 255 && path.split('/').all(is_segment)
 }
 
-fn is_segment(segment: &str) -> bool {
+/// Whether the text can be one part of a repository's path.
+pub(crate) fn is_segment(segment: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
     let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     let bytes = segment.as_bytes();

@@ -7,6 +7,7 @@ use plinth_api::{login, platform::PlatformSource};
 use serde_json::{Map, Value, json};
 
 use crate::error::ResolveError;
+use crate::image::is_segment;
 
 /// Path under a repository where component versions are (ocm.md section 3.1).
 pub(crate) const DESCRIPTORS: &str = "component-descriptors";
@@ -201,7 +202,7 @@ impl RepositoryRef {
 
     fn oci(host: &str, sub_path: &str, plain_http: bool) -> Option<Self> {
         let sub_path = sub_path.trim_matches('/');
-        let valid = is_host(host) && (sub_path.is_empty() || sub_path.split('/').all(is_path_segment));
+        let valid = is_host(host) && (sub_path.is_empty() || sub_path.split('/').all(is_segment));
         valid.then(|| Self::Oci { host: host.to_owned(), sub_path: sub_path.to_owned(), plain_http })
     }
 }
@@ -238,8 +239,8 @@ impl fmt::Display for SourceRef {
 /// Whether the text has the form of an OCM component name: a DNS domain and at least one more segment, 255 characters at most.
 pub(crate) fn is_component_name(name: &str) -> bool {
     let Some((domain, path)) = name.split_once('/') else { return false };
-    let domain_is_good = domain.contains('.') && domain.split('.').all(|label| !label.is_empty() && is_path_segment(label));
-    name.len() <= 255 && domain_is_good && path.split('/').all(is_path_segment)
+    let domain_is_good = domain.contains('.') && domain.split('.').all(is_segment);
+    name.len() <= 255 && domain_is_good && path.split('/').all(is_segment)
 }
 
 /// The last `//` that does not belong to a scheme parts repository and component; the physical spelling with
@@ -315,13 +316,6 @@ fn is_host(host: &str) -> bool {
         && name[1..name.len() - 1].bytes().all(|b| b.is_ascii_hexdigit() || b == b':');
     let port_is_good = port.is_none_or(|port| port.parse::<u16>().is_ok());
     !name.is_empty() && (is_name || is_ipv6) && port_is_good
-}
-
-fn is_path_segment(segment: &str) -> bool {
-    let is_end = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = segment.as_bytes();
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
-    is_end(*first) && is_end(*last) && bytes.iter().all(|byte| is_end(*byte) || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 fn bad_specification(value: &Value, reason: &str) -> ResolveError {
