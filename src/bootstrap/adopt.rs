@@ -7,6 +7,8 @@ use plinth_api::Object;
 use plinth_engine::naming::keys;
 use serde_json::{Map, Value};
 
+use crate::managed;
+
 /// Beginnings of the field managers of tools that apply whole objects. A controller that adds single fields to objects of others, as those
 /// of Kubernetes do, keeps them.
 const TOOLS: [&str; 9] = [
@@ -30,7 +32,7 @@ pub(crate) fn adopted(live: &Object, heir: &str) -> Option<Object> {
     let mut ours: BTreeMap<(String, String), Value> = BTreeMap::new();
     for record in records {
         let manager = record["manager"].as_str().unwrap_or_default();
-        let is_whole = record["subresource"].as_str().is_none_or(str::is_empty);
+        let is_whole = managed::is_of_object(record);
         let next = is_whole.then(|| successor(manager, heir)).flatten();
         is_changed |= next.is_some();
         let is_ours = is_whole && manager.starts_with("plinth.dev/") && record["operation"] == "Apply";

@@ -4,10 +4,11 @@
 use plinth_api::{Object, delivery};
 use plinth_engine::ports::Apply;
 use plinth_releasechannel::versions::{self, Version};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     error::Error,
+    managed,
     plan::{Built, Place, Planned},
     write::Writer,
 };
@@ -31,8 +32,7 @@ pub(super) async fn allow(planned: &Planned, built: &Built, writer: &Writer<'_>)
 pub(super) async fn done(planned: &Planned, writer: &Writer<'_>) -> Result<(), Error> {
     for (place, wanted) in pinned(planned) {
         let Some(live) = writer.read(&place.subject.key).await? else { continue };
-        let managed = live.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-        let is_permitted = managed.is_some_and(|records| records.iter().any(|record| record["manager"] == MANAGER));
+        let is_permitted = managed::applied_by(&live, MANAGER).next().is_some();
         if is_permitted && in_use(&live) == Some(wanted) {
             say(place, None, writer).await?;
         }

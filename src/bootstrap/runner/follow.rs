@@ -319,7 +319,7 @@ fn is_ready(instance: &Object) -> bool {
     !instance.is_terminating() && ready_condition(instance).is_some_and(holds)
 }
 
-fn ready_condition(object: &Object) -> Option<&Value> {
+pub(super) fn ready_condition(object: &Object) -> Option<&Value> {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array)?;
     conditions.iter().find(|condition| condition["type"] == "Ready")
 }

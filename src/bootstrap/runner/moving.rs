@@ -9,9 +9,8 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use plinth_api::ObjectKey;
 use plinth_run::{Action, Health};
-use serde_json::Value;
 
-use super::{crd_of, steps};
+use super::{crd_of, follow::ready_condition, steps};
 use crate::{
     error::Error,
     plan::{Built, Planned},
@@ -114,9 +113,8 @@ enum Verdict {
 
 async fn verdict(built: &Built, writer: &Writer<'_>) -> Result<Verdict, Error> {
     let Some(live) = writer.read(&built.key).await? else { return Ok(Verdict::Unseen) };
-    let conditions = live.at(&["status", "conditions"]).and_then(Value::as_array);
-    let ready = conditions.and_then(|conditions| conditions.iter().find(|condition| condition["type"] == "Ready"));
-    let Some(ready) = ready.filter(|ready| ready["observedGeneration"].as_i64() >= Some(live.generation())) else {
+    let Some(ready) = ready_condition(&live).filter(|ready| ready["observedGeneration"].as_i64() >= Some(live.generation()))
+    else {
         return Ok(Verdict::Unseen);
     };
     Ok(match ready["status"].as_str() {
