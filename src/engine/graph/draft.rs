@@ -126,7 +126,7 @@ pub(super) fn parse(text: &Text, path: &str, findings: &mut Findings<'_>) -> Opt
 /// `VAR:-default` and its likes.
 fn of_shell(part: &str) -> Option<String> {
     let (name, _) = part.trim().split_once([':', '%', '#', '/'])?;
-    shell(name).map(|_| format!("a variable of a shell is written ${{\"${{{}}}\"}}", part.trim()))
+    shell(name, part.trim())
 }
 
 /// Parses an entry that must be one expression and nothing else.

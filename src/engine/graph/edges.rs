@@ -83,7 +83,7 @@ impl<'a> Names<'a> {
                 continue;
             }
             let known = self.ids.keys().copied().chain([SCHEMA]).chain(extra.iter().copied());
-            let hint = findings.near(name, known).or_else(|| shell(name));
+            let hint = findings.near(name, known).or_else(|| shell(name, name));
             findings.expression(path, text, at, format!("references unknown identifiers: [{name}]"), hint);
         }
         self.functions(path, text, expression, findings);
@@ -135,10 +135,10 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The way to write a variable of a shell, whose names are in capitals.
-pub(super) fn shell(name: &str) -> Option<String> {
+/// The way to write a variable of a shell, whose names are in capitals; `text` is all that stands between the braces.
+pub(super) fn shell(name: &str, text: &str) -> Option<String> {
     let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-    (name.len() > 1 && name.bytes().all(is_capital)).then(|| format!("a variable of a shell is written ${{\"${{{name}}}\"}}"))
+    (name.len() > 1 && name.bytes().all(is_capital)).then(|| format!("a variable of a shell is written ${{\"${{{text}}}\"}}"))
 }
 
 /// Reports an iterator that reads another one.

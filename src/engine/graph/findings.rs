@@ -80,9 +80,10 @@ impl<'a> Findings<'a> {
 
     /// "Did you mean …" for a name; nothing once there are so many findings that nobody reads them all: each looks at every candidate.
     pub(super) fn near<'n>(&self, name: &str, candidates: impl IntoIterator<Item = &'n str>) -> Option<String> {
-        let is_read = self.found.len() < MANY;
-        nearest(name, candidates.into_iter().take(if is_read { usize::MAX } else { 0 }))
-            .map(|near| format!("did you mean {near}?"))
+        if self.found.len() >= MANY {
+            return None;
+        }
+        nearest(name, candidates).map(|near| format!("did you mean {near}?"))
     }
 
     /// Number of findings so far.
