@@ -243,7 +243,8 @@ impl Store {
         self.rows.keys().filter(here).cloned().collect()
     }
 
-    fn checked(&self, place: &Place, precondition: &Precondition) -> Result<Arc<Object>, Refusal> {
+    /// The stored object, if the precondition holds.
+    pub(crate) fn checked(&self, place: &Place, precondition: &Precondition) -> Result<Arc<Object>, Refusal> {
         let old = self.get(place).ok_or(Refusal::NotFound)?;
         for (field, wanted, name) in
             [("UID", &precondition.uid, "uid"), ("resourceVersion", &precondition.version, "resourceVersion")]

@@ -2,9 +2,12 @@
 //!
 //! A step has a `name` and `do: METHOD PATH` or `watch: PATH`; `body` (JSON), `apply` (an apply patch), `text` (as it is,
 //! with `type`) or `large` (bytes) or `deep` (levels); `user` to impersonate; `until` a code, or `established`, to wait for what the real server
-//! does by and by; `ignore` fields (names with blanks between) whose words come from a library of the other language; and `differs` with the reason why
+//! does by and by; `crd`, `schema` and `version` are laid over a good CRD, its schema and its version, which is posted as a dry
+//! run unless `run: wet`; `cr` is the spec of an object of it, `pod` of a pod and `owner` the owner of a ConfigMap, all dry runs;
+//! `ignore` fields (names with blanks between) whose words come from a library of the other language; and `differs` with the reason why
 //! the answers are not the same, which the test holds too. In texts `{ns}` is the script's namespace, and `{rv:STEP}`,
-//! `{uid:STEP}` and `{continue:STEP}` are taken from an earlier answer.
+//! `{uid:STEP}` and `{continue:STEP}` are taken from an earlier answer. `SCRIPT=NAME` runs one script, and `ANSWERS=1` prints what
+//! the real server says to each step.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
@@ -18,6 +21,7 @@ use plinth_support::{ApiServer, Identity};
 use regex::Regex;
 use serde_json::{Value, json};
 
+const FILES: [&str; 7] = ["core.yaml", "access.yaml", "crds.yaml", "names.yaml", "rules.yaml", "identity.yaml", "options.yaml"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +61,8 @@ impl Side {
     }
 
     async fn send(&self, step: &Value) -> Answer {
+        let short = shorthand(step);
+        let step = short.as_ref().unwrap_or(step);
         let (method, path) = match step["do"].as_str() {
             Some(line) => line.split_once(' ').unwrap(),
             None => ("GET", step["watch"].as_str().unwrap()),
@@ -110,6 +116,45 @@ impl Side {
         };
         places.replace_all(&text, fill).into_owned()
     }
+}
+
+/// A step that is said by what is laid over something good, written out.
+fn shorthand(step: &Value) -> Option<Value> {
+    let has = |name: &str| !step[name].is_null();
+    let post = |path: &str, body: Value| json!({"do": format!("POST {path}?dryRun=All"), "body": body});
+    if has("crd") || has("schema") || has("version") {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let mut posted = post(path, definition(step));
+        if step["run"] == "wet" {
+            posted["do"] = json!(format!("POST {path}"));
+        }
+        return Some(posted);
+    }
+    if has("cr") {
+        let body = json!({"apiVersion": "values.test/v1", "kind": "Bad", "metadata": {"name": "a"}, "spec": step["cr"]});
+        return Some(post("/apis/values.test/v1/namespaces/{ns}/bads", body));
+    }
+    if has("pod") {
+        return Some(post("/api/v1/namespaces/{ns}/pods", json!({"metadata": {"name": "a"}, "spec": step["pod"]})));
+    }
+    let owned = json!({"metadata": {"name": "a", "ownerReferences": [step["owner"]]}});
+    has("owner").then(|| post("/api/v1/namespaces/{ns}/configmaps", owned))
+}
+
+/// A good CRD with what the step lays over it.
+fn definition(step: &Value) -> Value {
+    let mut schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+            "a": {"type": "string"}, "n": {"type": "integer"}, "l": {"type": "array", "items": {"type": "string"}}}},
+        "status": {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}}});
+    json_patch::merge(&mut schema, &step["schema"].as_object().map_or(json!({}), |_| step["schema"].clone()));
+    let mut version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json_patch::merge(&mut version, &step["version"].as_object().map_or(json!({}), |_| step["version"].clone()));
+    let mut crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "bads.faults.test"},
+        "spec": {"group": "faults.test", "scope": "Namespaced", "names": {"kind": "Bad", "plural": "bads"}, "versions": [version]}});
+    json_patch::merge(&mut crd, &step["crd"].as_object().map_or(json!({}), |_| step["crd"].clone()));
+    crd
 }
 
 fn read(bytes: &Bytes) -> Value {
@@ -209,7 +254,7 @@ fn scripts() -> Vec<Value> {
         let document = plinth_engine::yaml::documents(&text).unwrap().remove(0);
         document.value.as_array().unwrap().clone()
     };
-    ["core.yaml", "access.yaml", "crds.yaml", "names.yaml", "rules.yaml"].into_iter().flat_map(read).collect()
+    FILES.into_iter().flat_map(read).collect()
 }
 
 async fn sides(namespace: &str, real: &kube::Client, own: &kube::Client) -> [Side; 2] {
@@ -226,6 +271,7 @@ async fn sides(namespace: &str, real: &kube::Client, own: &kube::Client) -> [Sid
 #[tokio::test]
 async fn show_02_differential() {
     let only = std::env::var("SCRIPT").ok();
+    let tells = std::env::var("ANSWERS").is_ok();
     let own = Embedded::new(&Options { collect: false, ..Options::default() }).client();
     let real = ApiServer::shared().client(Identity::Admin).await;
     let (mut same, mut all, mut report, mut wrong) = (0, 0, Vec::new(), Vec::new());
@@ -238,6 +284,9 @@ async fn show_02_differential() {
         for step in script["steps"].as_array().unwrap() {
             let (wanted, got) = (real.step(step).await, own.step(step).await);
             let ignore = step["ignore"].as_str();
+            if tells {
+                println!("{} | {} | {} {}", step["name"], got.code, wanted.code, steady(&wanted.body, ignore));
+            }
             let mut found = Vec::new();
             if wanted.code != got.code {
                 found.push(format!("      code: real {}, embedded {}", wanted.code, got.code));

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     kinds::Served,
+    options,
     problem::Problem,
     read::{filter, list_of, listed, present},
     state::{Ask, Reply, State},
@@ -28,6 +29,7 @@ impl State {
         let name = ask.target.name.clone().unwrap_or_default();
         let options = options(ask)?;
         let place = ask.place(&name);
+        may_go(ask, &name)?;
         self.seen(ask, &name)?;
         let left = self.remove(ask, &place, &options)?;
         Ok(Reply::Json(200, answer(ask, &left)))
@@ -64,26 +66,27 @@ impl State {
 }
 
 fn options(ask: &Ask<'_>) -> Result<Options, Problem> {
-    let body = if ask.call.body.is_empty() { json!({}) } else { ask.json()? };
-    let query = &ask.call.query;
-    let policy = query.some("propagationPolicy").or_else(|| body["propagationPolicy"].as_str());
-    let finalizer = match policy {
-        None | Some("Background") => None,
+    let said = options::of_deletion(ask)?;
+    let finalizer = match said["propagationPolicy"].as_str() {
         Some("Foreground") => Some(FOREGROUND),
         Some("Orphan") => Some(ORPHAN),
-        Some(other) => {
-            let supported = "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
-            let message = format!("Unsupported value: {other:?}: {supported}");
-            let field = "propagationPolicy".to_owned();
-            let fault = super::problem::FieldFault { reason: "FieldValueNotSupported", field, message };
-            return Err(Problem::invalid("meta.k8s.io", "DeleteOptions", "", &[fault]));
-        }
+        _ if said["orphanDependents"] == true => Some(ORPHAN),
+        _ => None,
     };
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let precondition =
-        Precondition { uid: text(&body["preconditions"]["uid"]), version: text(&body["preconditions"]["resourceVersion"]) };
-    let dry_run = ask.dry_run() || body["dryRun"].as_array().is_some_and(|list| list.contains(&json!("All")));
+        Precondition { uid: text(&said["preconditions"]["uid"]), version: text(&said["preconditions"]["resourceVersion"]) };
+    let dry_run = said["dryRun"].as_array().is_some_and(|list| list.contains(&json!("All")));
     Ok(Options { precondition, finalizer, dry_run })
+}
+
+/// Namespaces without which there is no cluster.
+fn may_go(ask: &Ask<'_>, name: &str) -> Result<(), Problem> {
+    let is_namespace = ask.served.group.is_empty() && ask.served.plural == "namespaces";
+    if is_namespace && ["default", "kube-system", "kube-public"].contains(&name) {
+        return Err(Problem::forbidden("", "namespaces", name, "this namespace may not be deleted"));
+    }
+    Ok(())
 }
 
 /// Puts what holds an object onto it; whether that is the API server's own affair.

@@ -8,6 +8,7 @@ use plinth_api::ClusterKey;
 use super::{
     discovery,
     kinds::{self, Served},
+    options,
     problem::Problem,
     rbac::{self, Attempt, User},
     route::{self, Route, Target},
@@ -152,6 +153,7 @@ impl State {
         if ask.served.namespaced && ask.target.namespace.is_none() && !["list", "watch", "deletecollection"].contains(&verb) {
             return Err(Problem::no_method());
         }
+        options::check(ask.call, verb)?;
         match verb {
             "create" if ask.served.review => self.review(ask),
             "create" if ask.target.subresource.is_some() => self.token(ask),

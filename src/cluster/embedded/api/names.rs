@@ -66,12 +66,15 @@ pub fn check(object: &Object, rule: Rule) -> Vec<FieldFault> {
         faults.push(fault("FieldValueTooLong", "metadata.annotations", &message));
     }
     for (index, name) in object.finalizers().iter().enumerate() {
-        if !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(name) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            faults.push(invalid(&format!("metadata.finalizers[{index}]"), name, why));
-        }
+        faults.extend(finalizer_fault(name, &format!("metadata.finalizers[{index}]")));
     }
     faults
+}
+
+/// What is wrong with the name of a finalizer.
+pub(super) fn finalizer_fault(name: &str, field: &str) -> Option<FieldFault> {
+    let is_known = name.contains('/') || ["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
+    (!is_known).then(|| invalid(field, name, "name is neither a standard finalizer name nor is it fully qualified"))
 }
 
 fn map<'a>(object: &'a Object, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {

@@ -104,7 +104,13 @@ impl Problem {
 
     /// 422.
     pub fn invalid(group: &str, kind: &str, name: &str, faults: &[FieldFault]) -> Self {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)).collect();
+        let mut lines: Vec<String> = Vec::new();
+        for line in faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)) {
+            // The text says once what the causes may say twice.
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
         let text = if let [one] = lines.as_slice() { one.clone() } else { format!("[{}]", lines.join(", ")) };
         let mut details = about(group, kind, name);
         details["causes"] =
@@ -144,6 +150,12 @@ impl Problem {
     /// 500 without a reason: what cannot be merged.
     pub fn unmergeable(message: impl Into<String>) -> Self {
         Self::new(500, "", message, Value::Null)
+    }
+
+    /// 500 for what the API server did not expect.
+    pub fn internal(why: &str) -> Self {
+        let details = json!({"causes": [{"message": why}]});
+        Self::new(500, "InternalError", format!("Internal error occurred: {why}"), details)
     }
 
     /// As `Status`.

@@ -137,9 +137,14 @@ impl QueryText {
         self.get(name).filter(|value| !value.is_empty())
     }
 
-    /// Whether it is set to true.
+    /// All values of a name.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it is set, and not to false.
     pub fn is(&self, name: &str) -> bool {
-        matches!(self.get(name), Some("true" | "1"))
+        self.get(name).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 }
 

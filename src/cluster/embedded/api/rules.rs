@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     kinds::Served,
-    names::{Rule, name_fault},
+    names::{Rule, finalizer_fault, name_fault},
     problem::FieldFault,
     validations::{BadRule, Rules},
 };
@@ -17,6 +17,7 @@ use super::{
 pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<FieldFault> {
     let mut faults = match (served.group.as_str(), served.plural.as_str()) {
         ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => selector(object, old),
+        ("", "namespaces") if old.is_none() => finalizers(object),
         ("", "configmaps") => immutable(object, old, &["data", "binaryData"]),
         ("", "secrets") => {
             let mut faults = immutable(object, old, &["data"]);
@@ -41,6 +42,12 @@ fn fault(reason: &'static str, field: impl Into<String>, message: impl Into<Stri
 
 fn unchanged(field: &str, value: &Value) -> FieldFault {
     fault("FieldValueInvalid", field, format!("Invalid value: {value}: field is immutable"))
+}
+
+/// What a namespace waits for is looked at when it is made.
+fn finalizers(object: &Object) -> Vec<FieldFault> {
+    let names = object.spec()["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    names.filter_map(|name| finalizer_fault(name, "spec.finalizers")).collect()
 }
 
 fn selector(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {

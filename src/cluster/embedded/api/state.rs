@@ -254,6 +254,7 @@ impl Ask<'_> {
     pub(crate) fn manager(&self, operation: Operation) -> Manager {
         let agent = self.call.agent.split('/').next().filter(|agent| !agent.is_empty()).unwrap_or("unknown");
         let mut name = self.call.query.some("fieldManager").unwrap_or(agent).to_owned();
+        // Agents may be longer than managers.
         name.truncate(name.char_indices().nth(128).map_or(name.len(), |(at, _)| at));
         let subresource = self.target.subresource.clone().filter(|part| part == "status").unwrap_or_default();
         Manager { operation, name, api_version: self.served.api_version(), subresource }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     kinds::{Registry, Served},
+    options,
     problem::Problem,
     read::{filter, present},
     state::{Ask, Reply, State, shape},
@@ -42,13 +43,9 @@ impl State {
         let query = &ask.call.query;
         let filter = filter(ask)?;
         let asked = query.some("resourceVersion").unwrap_or("0");
-        let from: u64 =
-            asked.parse().map_err(|_| Problem::unmergeable(format!("strconv.ParseUint: parsing {asked:?}: invalid syntax")))?;
+        let from: u64 = asked.parse().map_err(|_| Problem::unmergeable(options::bad_version(asked)))?;
         let initial = query.is("sendInitialEvents");
         let bookmarks = query.is("allowWatchBookmarks");
-        if initial && query.some("resourceVersionMatch") != Some("NotOlderThan") {
-            return Err(needs_match());
-        }
         let mut plan = WatchPlan {
             served: Arc::clone(&ask.served),
             mixed: ask.is_mixed(),
@@ -77,13 +74,6 @@ impl State {
         }
         Ok(Reply::Watch(Box::new(plan)))
     }
-}
-
-fn needs_match() -> Problem {
-    let message = "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-    let cause = json!({"reason": "FieldValueForbidden", "message": "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan", "field": "resourceVersionMatch"});
-    let details = json!({"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause]});
-    Problem { code: 422, reason: "Invalid", message: message.to_owned(), details }
 }
 
 fn line(kind: &str, object: Value) -> Value {

@@ -10,7 +10,7 @@ use plinth_engine::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    check,
+    check, identity,
     kinds::Served,
     marks,
     names::{self, Rule},
@@ -47,7 +47,7 @@ impl State {
             object.0.remove("status");
         }
         marks::withhold(ask, &mut object, None)?;
-        admit(ask, &mut object, None)?;
+        admit(ask, &mut object, None, Vec::new())?;
         let before = zero(&ask.served);
         let reset: &[&str] = if ask.served.status { &["status"] } else { &[] };
         managers::updated(&before, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
@@ -85,7 +85,7 @@ impl State {
             object.metadata_mut().remove("namespace");
             return Ok(());
         };
-        same_namespace(object, namespace)?;
+        identity::same_namespace(object, namespace)?;
         object.metadata_mut().insert("namespace".to_owned(), json!(namespace));
         let place = Place {
             resource: Resource { group: String::new(), plural: "namespaces".to_owned() },
@@ -108,9 +108,9 @@ impl State {
     pub(super) fn update(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
         let name = ask.target.name.clone().unwrap_or_default();
         let mut object = ask.object()?;
-        same_name(&object, &name)?;
+        identity::same_name(&object, &name)?;
         if let Some(namespace) = &ask.target.namespace {
-            same_namespace(&object, namespace)?;
+            identity::same_namespace(&object, namespace)?;
             object.metadata_mut().insert("namespace".to_owned(), json!(namespace));
         }
         let old = self.seen(ask, &name)?;
@@ -132,18 +132,26 @@ impl State {
         }
         let old = self.seen(ask, &name)?;
         let patched = patch::patched(&present(&old, &ask.served), &body, form)?;
-        let object = Object::from_value(patched).ok_or_else(|| Problem::bad_request("the patched value is no object"))?;
-        same_name(&object, &name)?;
+        let mut object = Object::from_value(patched).ok_or_else(|| Problem::bad_request("the patched value is no object"))?;
+        identity::still_of_kind(&mut object, &name, &ask.served)?;
+        if let Some(namespace) = &ask.target.namespace {
+            identity::same_namespace(&object, namespace)?;
+        }
+        identity::same_name(&object, &name)?;
         self.replace(ask, &old, object)
     }
 
     /// Stores another state that came by update or patch.
     fn replace(&mut self, ask: &Ask<'_>, old: &Arc<Object>, mut object: Object) -> Result<Reply, Problem> {
         let name = old.name().to_owned();
+        // Another UID is a precondition of an update, and a fault of a patch.
+        let is_update = ask.call.method == http::Method::PUT;
         let precondition = Precondition {
-            uid: object.uid().filter(|uid| !uid.is_empty()).map(str::to_owned),
+            uid: object.uid().filter(|uid| is_update && !uid.is_empty()).map(str::to_owned),
             version: object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
         };
+        self.store.checked(&ask.place(&name), &precondition).map_err(|refusal| refused(ask, &name, &refusal))?;
+        let changed = identity::changed(&object, old);
         if ask.is_status() {
             object = status_of(old, object);
         } else if ask.target.subresource.is_some() {
@@ -151,9 +159,9 @@ impl State {
         } else if ask.served.status && ask.target.subresource.is_none() {
             take(&mut object, old, "status");
         }
-        keep_identity(&mut object, old);
+        identity::keep(&mut object, old);
         marks::withhold(ask, &mut object, Some(old))?;
-        admit(ask, &mut object, Some(old))?;
+        admit(ask, &mut object, Some(old), changed)?;
         let reset: &[&str] = if ask.served.status && !ask.is_status() { &["status"] } else { &[] };
         managers::updated(old, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
         self.put(ask, &name, object, &precondition)
@@ -185,27 +193,22 @@ impl State {
 
     fn apply(&mut self, ask: &Ask<'_>, name: &str, body: Value) -> Result<Reply, Problem> {
         let mut config = Object::from_value(body).ok_or_else(|| Problem::bad_request("the body is no object"))?;
-        if ask.call.query.some("fieldManager").is_none() {
-            let message = "Required value: is required for apply patch".to_owned();
-            let fault = FieldFault { reason: "FieldValueRequired", field: "fieldManager".to_owned(), message };
-            return Err(Problem::invalid("meta.k8s.io", "PatchOptions", "", &[fault]));
-        }
         if config.0.get("apiVersion").is_none() || config.0.get("kind").is_none() {
             return Err(Problem::bad_request(format!(
                 "Object 'Kind' is missing in '{}'",
                 Value::Object(std::mem::take(&mut config.0))
             )));
         }
-        ask.is_of_kind(&config)?;
+        identity::applies_to(&config, &ask.served)?;
         if config.at(&["metadata", "managedFields"]).is_some_and(|fields| !fields.is_null()) {
             return Err(Problem::bad_request("metadata.managedFields must be nil"));
         }
         if config.name().is_empty() {
             config.metadata_mut().insert("name".to_owned(), json!(name));
         }
-        same_name(&config, name)?;
+        identity::same_name(&config, name)?;
         if let Some(namespace) = &ask.target.namespace {
-            same_namespace(&config, namespace)?;
+            identity::same_namespace(&config, namespace)?;
         }
         marks::withhold(ask, &mut config, None)?;
         match self.store.get(&ask.place(name)) {
@@ -222,28 +225,27 @@ impl State {
             return Err(ask.not_found(&name));
         }
         self.in_its_namespace(ask, &mut config)?;
-        let mut object = applied(ask, &identity(&config), &mut config)?;
-        admit(ask, &mut object, None)?;
+        let mut object = applied(ask, &bare(&config), &mut config)?;
+        admit(ask, &mut object, None, Vec::new())?;
         self.put_new(ask, object)
     }
 
     fn apply_to(&mut self, ask: &Ask<'_>, old: &Arc<Object>, mut config: Object) -> Result<Reply, Problem> {
         let precondition = Precondition {
-            uid: config.uid().map(str::to_owned),
+            uid: None,
             version: config.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
         };
+        let changed = identity::changed(&config, old);
         let mut object = applied(ask, old, &mut config)?;
-        keep_identity(&mut object, old);
-        admit(ask, &mut object, Some(old))?;
+        identity::keep(&mut object, old);
+        admit(ask, &mut object, Some(old), changed)?;
         self.put(ask, old.name(), object, &precondition)
     }
 
     /// What the API server gives an object when it is stored, and nobody manages.
     fn allocate(&mut self, ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) {
         match (ask.served.group.as_str(), ask.served.plural.as_str()) {
-            ("", "namespaces") if old.is_none() => {
-                drop(object.0.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]})));
-            }
+            ("", "namespaces") if ask.target.subresource.is_none() => hold_namespace(object, old),
             ("", "services") if object.spec()["type"] != "ExternalName" => self.give_address(object, old),
             _ => {}
         }
@@ -290,8 +292,8 @@ fn applied(ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, P
         .map_err(|error| not_applied(ask, config, error))
 }
 
-/// Prunes, defaults and checks what is about to be stored.
-fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) -> Result<(), Problem> {
+/// Prunes, defaults and checks what is about to be stored; `changed` is what it says otherwise than it may.
+fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>, changed: Vec<FieldFault>) -> Result<(), Problem> {
     let served = &ask.served;
     well_typed(ask, object)?;
     let unknown = without_unknown(object, &served.schema);
@@ -312,12 +314,17 @@ fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) -> Result<(),
     if served.builtin {
         preset::fill(object, served);
     }
-    let mut faults = names::check(object, Rule::of(&served.group, &served.plural));
+    let mut faults = changed;
+    faults.extend(names::check(object, Rule::of(&served.group, &served.plural)));
+    faults.extend(new_finalizers(object, old));
+    if old.is_some() {
+        // An update is checked by what is common to all kinds and by the kind, and each says what is wrong with metadata.
+        faults.extend(faults.clone());
+    }
     if ask.is_status() || old.is_none_or(|old| !Object::is_terminating(old)) {
         faults.extend(check::check(&object.0, &served.schema));
         faults.extend(broken_rules(object, old, served, &faults));
     }
-    faults.extend(new_finalizers(object, old));
     faults.extend(rules::check(object, old, served));
     if faults.is_empty() { Ok(()) } else { Err(invalid(ask, object.name(), &faults)) }
 }
@@ -351,7 +358,8 @@ pub(super) fn zero(served: &Served) -> Object {
     if served.builtin { Object::from_value(empty(&served.schema, 0)).unwrap_or_default() } else { Object::default() }
 }
 
-fn identity(config: &Object) -> Object {
+/// An object of the same kind and name, and nothing else.
+fn bare(config: &Object) -> Object {
     let mut object = Object::default();
     for name in ["apiVersion", "kind"] {
         take(&mut object, config, name);
@@ -381,48 +389,25 @@ fn status_of(old: &Object, mut object: Object) -> Object {
     whole
 }
 
+/// What a namespace waits for when it goes is said when it is made, and then by its subresource alone: else its content would
+/// be left behind.
+fn hold_namespace(object: &mut Object, old: Option<&Object>) {
+    if let Some(old) = old {
+        return take(object, old, "spec");
+    }
+    let mut finalizers = object.spec()["finalizers"].as_array().cloned().unwrap_or_default();
+    if !finalizers.contains(&json!("kubernetes")) {
+        finalizers.push(json!("kubernetes"));
+    }
+    object.0.insert("spec".to_owned(), json!({"finalizers": finalizers}));
+}
+
 /// Takes what a namespace is finalized with; the status stays.
 fn finalize(old: &Object, object: &mut Object) {
     let finalizers = object.spec()["finalizers"].as_array().filter(|list| !list.is_empty());
     let spec = finalizers.map_or_else(|| json!({}), |list| json!({"finalizers": list}));
     object.0.insert("spec".to_owned(), spec);
     take(object, old, "status");
-}
-
-/// What no write changes.
-fn keep_identity(object: &mut Object, old: &Object) {
-    for name in [
-        "uid",
-        "creationTimestamp",
-        "generation",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "resourceVersion",
-        "name",
-        "namespace",
-    ] {
-        match old.at(&["metadata", name]) {
-            Some(value) => drop(object.metadata_mut().insert(name.to_owned(), value.clone())),
-            None => drop(object.metadata_mut().remove(name)),
-        }
-    }
-}
-
-fn same_name(object: &Object, name: &str) -> Result<(), Problem> {
-    if object.name() == name {
-        return Ok(());
-    }
-    if object.name().is_empty() {
-        return Err(Problem::bad_request("name must be provided"));
-    }
-    Err(Problem::bad_request(format!("the name of the object ({}) does not match the name on the URL ({name})", object.name())))
-}
-
-fn same_namespace(object: &Object, namespace: &str) -> Result<(), Problem> {
-    if object.namespace().is_none_or(|own| own == namespace) {
-        return Ok(());
-    }
-    Err(Problem::bad_request("the namespace of the provided object does not match the namespace sent on the request"))
 }
 
 pub(super) fn invalid(ask: &Ask<'_>, name: &str, faults: &[FieldFault]) -> Problem {
