@@ -7,7 +7,7 @@ use plinth_api::{
     artifact::{ArtifactSpec, KIND, PullSecretRef},
     platform::API_VERSION,
 };
-use plinth_engine::naming::keys;
+use plinth_engine::naming::{keys, label_key_fault, label_value_fault};
 use plinth_releasechannel::{
     Artifact, Channel, ComponentVersion,
     descriptor::{Descriptor, Label, Resource},
@@ -128,25 +128,9 @@ fn labels<'a>(labels: impl Iterator<Item = &'a Label>) -> BTreeMap<String, Strin
     };
     let is_ours = |name: &str| name.starts_with("plinth.dev/") || name == keys::MANAGED_BY;
     labels
-        .filter(|label| is_label_name(&label.name) && !is_ours(&label.name))
-        .filter_map(|label| Some((label.name.clone(), text(&label.value).filter(|value| is_label_value(value))?)))
+        .filter(|label| label_key_fault(&label.name).is_none() && !is_ours(&label.name))
+        .filter_map(|label| Some((label.name.clone(), text(&label.value).filter(|value| label_value_fault(value).is_none())?)))
         .collect()
-}
-
-fn is_label_name(name: &str) -> bool {
-    let (prefix, bare) = name.split_once('/').map_or(("", name), |(prefix, bare)| (prefix, bare));
-    let is_part = |part: &str| {
-        let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        is_end(part.chars().next()) && is_end(part.chars().last()) && part.chars().all(|c| c == '-' || is_end(Some(c)))
-    };
-    let is_domain = prefix.len() <= 253 && prefix.split('.').all(is_part);
-    (is_domain || !name.contains('/')) && !bare.is_empty() && is_label_value(bare)
-}
-
-fn is_label_value(value: &str) -> bool {
-    let is_end = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    value.len() <= 63 && is_end(value.chars().next()) && is_end(value.chars().last()) && value.chars().all(is_inner)
 }
 
 #[cfg(test)]

@@ -1,16 +1,13 @@
 //! Names, labels and annotations in the words of Kubernetes.
 
 use plinth_api::Object;
-use plinth_engine::naming::{is_label, is_subdomain};
+use plinth_engine::naming::{is_label, label_key_fault, label_value_fault, subdomain_fault};
 use serde_json::Value;
 
 use super::problem::FieldFault;
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 /// Sum of all annotations.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
@@ -48,17 +45,13 @@ pub fn check(object: &Object, rule: Rule) -> Vec<FieldFault> {
         faults.push(invalid("metadata.name", object.name(), &why));
     }
     for (key, value) in map(object, "labels") {
-        faults.extend(key_fault(key).map(|why| invalid("metadata.labels", key, &why)));
+        faults.extend(label_key_fault(key).map(|why| invalid("metadata.labels", key, &why)));
         let value = value.as_str().unwrap_or_default();
-        if value.len() > 63 {
-            faults.push(invalid("metadata.labels", value, "must be no more than 63 bytes"));
-        } else if !value.is_empty() && !qualified(value) {
-            faults.push(invalid("metadata.labels", value, LABEL_VALUE));
-        }
+        faults.extend(label_value_fault(value).map(|why| invalid("metadata.labels", value, why)));
     }
     let mut size = 0;
     for (key, value) in map(object, "annotations") {
-        faults.extend(key_fault(&key.to_lowercase()).map(|why| invalid("metadata.annotations", key, &why)));
+        faults.extend(label_key_fault(&key.to_lowercase()).map(|why| invalid("metadata.annotations", key, &why)));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > MAX_ANNOTATIONS {
@@ -92,14 +85,13 @@ fn invalid(field: &str, value: &str, why: &str) -> FieldFault {
 /// What is wrong with a name.
 pub fn name_fault(name: &str, rule: Rule) -> Option<String> {
     let (longest, holds, why) = match rule {
-        Rule::Subdomain => (253, is_subdomain(name), SUBDOMAIN),
+        Rule::Subdomain => return subdomain_fault(name),
         Rule::Label => (63, is_label(name), LABEL),
         Rule::Label1035 => (63, is_label(name) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase), LABEL_1035),
         Rule::Segment => return segment_fault(name),
     };
     if name.len() > longest {
-        let unit = if rule == Rule::Subdomain { "characters" } else { "bytes" };
-        return Some(format!("must be no more than {longest} {unit}"));
+        return Some(format!("must be no more than {longest} bytes"));
     }
     if rule == Rule::Label && name.contains('.') {
         return Some("must not contain dots".to_owned());
@@ -112,30 +104,4 @@ fn segment_fault(name: &str) -> Option<String> {
         return Some(format!("may not be '{name}'"));
     }
     ["/", "%"].iter().find(|part| name.contains(*part)).map(|part| format!("may not contain '{part}'"))
-}
-
-/// The part of a label key after the slash, or a label value.
-fn qualified(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends = bytes
-        .first()
-        .zip(bytes.last())
-        .is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric());
-    ends && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-}
-
-fn key_fault(key: &str) -> Option<String> {
-    let name = match key.split_once('/') {
-        Some(("", _)) => return Some("prefix part must be non-empty".to_owned()),
-        Some((prefix, _)) if !is_subdomain(prefix) => return Some(format!("prefix part {SUBDOMAIN}")),
-        Some((_, name)) => name,
-        None => key,
-    };
-    if name.is_empty() {
-        return Some("name part must be non-empty".to_owned());
-    }
-    if name.len() > 63 {
-        return Some("name part must be no more than 63 bytes".to_owned());
-    }
-    (!qualified(name)).then(|| NAME_PART.to_owned())
 }
