@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     Diagnostic,
     diagnostic::Severity,
+    naming::subdomain_fault,
     template::nearest,
     yaml::{element, field},
 };
@@ -39,8 +40,13 @@ impl Rules {
             self.error("kind", format!("the kind must be {}", rgd::KIND));
         }
         let name = fields.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
-        if name.is_none_or(str::is_empty) {
-            self.error("metadata.name", "metadata.name: Required value");
+        match name.filter(|name| !name.is_empty()) {
+            None => self.error("metadata.name", "metadata.name: Required value"),
+            Some(name) => {
+                if let Some(why) = subdomain_fault(name) {
+                    self.error("metadata.name", format!("metadata.name: Invalid value: {name:?}: {why}"));
+                }
+            }
         }
         match fields.get("spec") {
             None | Some(Value::Null) => self.error("spec", "spec: Required value"),
@@ -81,8 +87,10 @@ impl Rules {
             self.optional_object(fields, path, name);
         }
         self.each(fields, path, "additionalPrinterColumns", Self::column);
-        self.each(fields, path, "shortNames", Self::short_name);
-        self.each(fields, path, "categories", Self::short_name);
+        for name in ["shortNames", "categories"] {
+            self.each(fields, path, name, Self::short_name);
+            self.set(fields, path, name);
+        }
         if let Some(metadata) = fields.get("metadata").filter(|metadata| !metadata.is_null()) {
             let path = "spec.schema.metadata";
             if let Some(fields) = self.object(metadata, path, &["labels", "annotations"]) {
@@ -175,6 +183,20 @@ impl Rules {
                 list.iter().enumerate().for_each(|(index, value)| check(self, value, &element(&path, index)));
             }
             Some(other) => self.wrong(&path, "array", other),
+        }
+    }
+
+    /// A list whose entries differ, and of which there are not too many.
+    fn set(&mut self, fields: &Fields, path: &str, name: &str) {
+        const MOST: usize = 32;
+        let path = field(path, name);
+        let list = fields.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        if list.len() > MOST {
+            return self.error(&path, format!("{path}: Too many: {}: must have at most {MOST} items", list.len()));
+        }
+        for (index, value) in list.iter().enumerate().filter(|(index, value)| list[..*index].contains(value)) {
+            let path = element(&path, index);
+            self.error(&path, format!("{path}: Duplicate value: {value}"));
         }
     }
 

@@ -7,8 +7,10 @@ use serde_json::Value;
 use crate::{
     Diagnostic,
     cel::Type,
+    naming::{label_key_fault, label_value_fault},
     schema::{Schema, Segment},
     template::{Text, Walked, path_text, walk as walk_by, walk_open},
+    yaml::element,
 };
 
 static REFERENCE: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(reference()));
@@ -42,7 +44,7 @@ pub(super) fn walk(object: &Value, id: &str) -> Walked {
         return walked;
     }
     let mut walked = walk_by(object, &REFERENCE);
-    walked.findings.extend(selector.map(|selector| requirements(selector, id)).unwrap_or_default());
+    walked.findings.extend(selector.map(|selector| literal(selector, id)).unwrap_or_default());
     walked
 }
 
@@ -56,19 +58,36 @@ fn misshapen(selector: &Value) -> Option<&'static str> {
     (!fits).then_some(SHAPE)
 }
 
-/// Requirements as Kubernetes checks them at admission; parts that are expressions are checked when they are known.
-fn requirements(selector: &Value, id: &str) -> Vec<Diagnostic> {
-    let list = selector.get("matchExpressions").and_then(Value::as_array);
-    let mut findings = Vec::new();
-    for (index, requirement) in list.into_iter().flatten().enumerate() {
-        let path = format!("metadata.selector.matchExpressions[{index}]");
-        if let Some((part, fault)) = fault(requirement) {
-            let message =
-                format!("invalid external ref metadata for resource {id}: invalid label selector: [{path}.{part}: {fault}]");
-            findings.push(Diagnostic::error(path, message));
-        }
+/// A selector as Kubernetes checks it at admission; parts that are expressions are checked when they are known.
+fn literal(selector: &Value, id: &str) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
+        let at = "metadata.selector.matchLabels".to_owned();
+        faults.extend(label_key_fault(key).map(|why| (at.clone(), invalid(key, &why))));
+        faults.extend(value.as_str().and_then(wrong_value).map(|why| (at, why)));
     }
-    findings
+    let list = selector.get("matchExpressions").and_then(Value::as_array);
+    for (index, requirement) in list.into_iter().flatten().enumerate() {
+        let at = |part: &str| format!("metadata.selector.matchExpressions[{index}].{part}");
+        faults.extend(fault(requirement).map(|(part, why)| (at(part), why)));
+        let key = requirement.get("key").and_then(Value::as_str).filter(|key| !key.contains("${"));
+        faults.extend(key.and_then(|key| Some((at("key"), invalid(key, &label_key_fault(key)?)))));
+        let values = requirement.get("values").and_then(Value::as_array).into_iter().flatten().enumerate();
+        faults.extend(values.filter_map(|(index, value)| Some((element(&at("values"), index), wrong_value(value.as_str()?)?))));
+    }
+    let said = |(path, why): (String, String)| {
+        let message = format!("invalid external ref metadata for resource {id}: invalid label selector: [{path}: {why}]");
+        Diagnostic::error(path, message)
+    };
+    faults.into_iter().map(said).collect()
+}
+
+fn wrong_value(value: &str) -> Option<String> {
+    label_value_fault(value).filter(|_| !value.contains("${")).map(|why| invalid(value, why))
+}
+
+fn invalid(value: &str, why: &str) -> String {
+    format!("Invalid value: {value:?}: {why}")
 }
 
 /// What is wrong with one requirement: the part and the fault.

@@ -90,8 +90,7 @@ pub(super) fn apply(marker: Marker, value: &str, schema: &mut Schema) -> Applied
             schema.description = Some(value.to_owned());
             Ok(())
         }
-        Marker::Minimum => bound("minimum", value).map(|number| schema.minimum = Some(number)),
-        Marker::Maximum => bound("maximum", value).map(|number| schema.maximum = Some(number)),
+        Marker::Minimum | Marker::Maximum => return bound(marker, value, schema),
         Marker::Enum => values(value, schema).map(|values| schema.values = values),
         Marker::MinLength => size(marker, value, "string", schema).map(|size| schema.min_length = Some(size)),
         Marker::MaxLength => size(marker, value, "string", schema).map(|size| schema.max_length = Some(size)),
@@ -163,8 +162,20 @@ pub(super) fn doubts(rule: &str, schema: &Schema) -> Vec<String> {
 }
 
 /// "enum" stands in kro's text for both bounds.
-fn bound(name: &str, value: &str) -> Result<f64, String> {
-    scalar::float(value).map_err(|error| format!("failed to parse {name} enum value: {error}"))
+fn bound(marker: Marker, value: &str, schema: &mut Schema) -> Applied {
+    let name = marker.name();
+    match scalar::float(value) {
+        Ok(number) if !number.is_finite() => Applied::Refused(format!("{name} must be a number of JSON, got: {value}")),
+        Ok(number) if marker == Marker::Minimum => {
+            schema.minimum = Some(number);
+            Applied::Done
+        }
+        Ok(number) => {
+            schema.maximum = Some(number);
+            Applied::Done
+        }
+        Err(error) => Applied::Error(format!("failed to parse {name} enum value: {error}")),
+    }
 }
 
 fn expect_type(marker: Marker, wanted: &str, schema: &Schema) -> Result<(), String> {
