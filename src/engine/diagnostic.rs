@@ -65,6 +65,15 @@ impl Diagnostic {
         format!("{self} in {shown:?}")
     }
 
+    /// The printed form in several lines: the finding, the line of the expression that is at fault, and a mark under the place.
+    pub fn marked(&self) -> Vec<String> {
+        let Some((expression, offset)) = &self.expression else { return vec![self.to_string()] };
+        let shown = window(expression, *offset);
+        let bare = Self { message: self.message.replace(expression.as_str(), &shown), ..self.clone() };
+        let [line, mark] = mark(expression, *offset);
+        vec![bare.to_string(), line, mark]
+    }
+
     /// The same finding with a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -84,6 +93,56 @@ fn window(text: &str, offset: usize) -> String {
     let inside: String = text.chars().skip(from).take(2 * AROUND).collect();
     let (before, after) = (if from > 0 { "…" } else { "" }, if from + 2 * AROUND < all { "…" } else { "" });
     format!("{before}{inside}{after}")
+}
+
+/// The line of `text` that has the character at `offset`, and a line with `^` under that character. Of a long line only the part
+/// around it is there; what a terminal would act on is not.
+fn mark(text: &str, offset: usize) -> [String; 2] {
+    const AROUND: usize = 60;
+    let letters: Vec<char> = text.chars().collect();
+    let offset = offset.min(letters.len());
+    let begin = letters[..offset].iter().rposition(|letter| *letter == '\n').map_or(0, |newline| newline + 1);
+    let end = letters[offset..].iter().position(|letter| *letter == '\n').map_or(letters.len(), |newline| offset + newline);
+    let (from, to) = (begin.max(offset.saturating_sub(AROUND)), end.min(offset + AROUND));
+    let (mut line, mut mark) = (String::new(), String::new());
+    if from > begin {
+        line.push('…');
+        mark.push(' ');
+    }
+    for letter in &letters[from..offset] {
+        mark.push_str(match columns(*letter) {
+            _ if *letter == '\t' => "\t",
+            0 => "",
+            1 => " ",
+            _ => "  ",
+        });
+    }
+    mark.push('^');
+    line.extend(letters[from..to].iter().map(|letter| if letter.is_control() && *letter != '\t' { '\u{fffd}' } else { *letter }));
+    if to < end {
+        line.push('…');
+    }
+    [line, mark]
+}
+
+/// How many columns of a terminal a character takes: none that is drawn over the one before, two in the scripts of East Asia and for
+/// pictures. Unicode's ranges, roughly: only the place of a mark depends on it.
+fn columns(letter: char) -> usize {
+    match u32::from(letter) {
+        0x300..=0x36F | 0x200B..=0x200F | 0x20D0..=0x20FF | 0xFE00..=0xFE0F => 0,
+        0x1100..=0x115F
+        | 0x2E80..=0xA4CF
+        | 0xAC00..=0xD7A3
+        | 0xF900..=0xFAFF
+        | 0xFE30..=0xFE6F
+        | 0xFF00..=0xFF60
+        | 0xFFE0..=0xFFE6
+        | 0x1F300..=0x1F64F
+        | 0x1F680..=0x1F6FF
+        | 0x1F900..=0x1FAFF
+        | 0x20000..=0x3FFFD => 2,
+        _ => 1,
+    }
 }
 
 /// Prints `line:column path: message (hint)`, leaving out what is not known.
@@ -152,6 +211,30 @@ mod tests {
         }
         let short = Diagnostic { expression: Some(("a +".into(), 3)), ..Diagnostic::error("spec", "no end") };
         assert_eq!(short.quoted(), "spec: no end in \"a +\"");
+    }
+
+    #[test]
+    fn the_place_is_marked_under_its_character() {
+        for (text, line, mark) in [
+            ("x-${a + wrong}", "x-${a + wrong}", "        ^"),
+            ("first\n\tä ${wrong}\nlast", "\tä ${wrong}", "\t    ^"),
+            ("'東京' + e\u{301}🎉 + wrong", "'東京' + e\u{301}🎉 + wrong", "               ^"),
+            ("\u{1b}[31m + wrong", "\u{fffd}[31m + wrong", "        ^"),
+            ("wrong", "wrong", "^"),
+        ] {
+            let offset = text[..text.find("wrong").unwrap()].chars().count();
+            let finding = Diagnostic { expression: Some((text.into(), offset)), ..Diagnostic::error("a", "b") };
+            assert_eq!(finding.marked(), ["a: b", line, mark], "{text}");
+        }
+        let end = Diagnostic { expression: Some(("1 +".into(), 3)), ..Diagnostic::error("a", "in \"1 +\"") };
+        assert_eq!(end.marked(), ["a: in \"1 +\"", "1 +", "   ^"]);
+        let long = format!("{}wrong{}", "ä + ".repeat(500), " + b".repeat(500));
+        let finding = Diagnostic { expression: Some((long.clone(), 2000)), ..Diagnostic::error("a", format!("bad: {long}")) };
+        let [said, line, mark] = finding.marked().try_into().unwrap();
+        assert!(said.chars().count() < 200, "{said}");
+        let under: String = line.chars().skip(mark.chars().count() - 1).take(5).collect();
+        assert_eq!((under.as_str(), line.chars().count()), ("wrong", 122), "{line}");
+        assert_eq!(Diagnostic::error("a", "b").marked(), ["a: b"]);
     }
 
     #[test]

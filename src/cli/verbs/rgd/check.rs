@@ -40,7 +40,10 @@ pub(super) fn complain(one: &Checked, out: Out) {
 fn lines(one: &Checked) -> Vec<String> {
     let file = one.file.display();
     let mut lines = vec![format!("{}  {file}  {}", one.verdict(), one.name).trim_end().to_owned()];
-    lines.extend(one.findings().iter().map(|finding| format!("  {file}:{}", finding.quoted())));
+    for finding in one.findings() {
+        let marked = finding.marked().into_iter().enumerate();
+        lines.extend(marked.map(|(index, line)| if index == 0 { format!("  {file}:{line}") } else { format!("      {line}") }));
+    }
     lines.extend(one.missing().iter().map(|missing| format!("  deferred  node {} waits for {}", missing.node, missing.gvk)));
     lines
 }
