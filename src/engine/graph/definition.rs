@@ -63,7 +63,8 @@ impl Definition {
             .iter()
             .cloned()
             .map(|duplicate| Diagnostic { severity: of_duplicate(&duplicate.path), ..duplicate });
-        Self::read(&document.value, Some(source), duplicates.collect())
+        let findings = duplicates.chain(document.ambiguous.iter().cloned());
+        Self::read(&document.value, Some(source), findings.collect())
     }
 
     fn read(document: &Value, source: Option<Source>, findings: Vec<Diagnostic>) -> Result<Self, Vec<Diagnostic>> {

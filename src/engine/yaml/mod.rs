@@ -30,6 +30,8 @@ pub struct Document {
     pub locations: Locations,
     /// Keys that are there twice; always empty from [`documents`].
     pub duplicates: Vec<Diagnostic>,
+    /// Warnings about keys that `kubectl` reads as something else: `on` without quotes is `"true"` there.
+    pub ambiguous: Vec<Diagnostic>,
     /// Bytes of the text that it is written in, from the line on in which it begins.
     pub(crate) part: Range<usize>,
 }

@@ -11,7 +11,7 @@ use super::{
     locations::{Below, Locations},
     path,
 };
-use crate::{Diagnostic, Location};
+use crate::{Diagnostic, Location, diagnostic::Severity};
 
 /// Largest text that is read.
 const MAX_BYTES: usize = 16 << 20;
@@ -47,8 +47,24 @@ pub fn documents_with_duplicates(text: &str) -> Result<Vec<Document>, Diagnostic
             serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| diagnostic(&error, text))?;
         let mut documents: Vec<Document> = nodes.into_iter().map(document).collect();
         find_parts(&mut documents, text);
+        keep_plain(&mut documents, text);
         Ok(documents)
     })
+}
+
+/// Of the keys that could be read otherwise, those in quotes are not.
+fn keep_plain(documents: &mut [Document], text: &str) {
+    if documents.iter().all(|document| document.ambiguous.is_empty()) {
+        return;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let is_plain = |Location { line, column }: Location| {
+        let first = lines.get(line - 1).and_then(|line| line.chars().nth(column - 1));
+        first.is_some_and(char::is_alphabetic)
+    };
+    for document in documents {
+        document.ambiguous.retain(|finding| finding.location.is_some_and(is_plain));
+    }
 }
 
 /// Finds the part of the text that each document is written in: from the line of its first value to the next document.
@@ -111,9 +127,9 @@ fn options() -> Options {
 }
 
 fn document(node: Spanned<Node>) -> Document {
-    let Node { value, mut locations, duplicates } = node.value;
+    let Node { value, mut locations, duplicates, ambiguous } = node.value;
     locations.here = place(&node.referenced);
-    Document { value, locations, duplicates, part: 0..0 }
+    Document { value, locations, duplicates, ambiguous, part: 0..0 }
 }
 
 /// A value and the places inside it; its own place is known to whoever holds it.
@@ -123,6 +139,8 @@ struct Node {
     locations: Locations,
     /// Keys inside that are there twice, their paths relative to this value.
     duplicates: Vec<Diagnostic>,
+    /// Keys inside that may be booleans to `kubectl`, in the same way.
+    ambiguous: Vec<Diagnostic>,
 }
 
 impl Node {
@@ -182,17 +200,22 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Node, A::Error> {
-        let (mut values, mut places, mut duplicates) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut values, mut places) = (Vec::new(), Vec::new());
+        let (mut duplicates, mut ambiguous) = (Vec::new(), Vec::new());
         while let Some(Spanned { value: node, referenced, .. }) = elements.next_element::<Spanned<Node>>()? {
-            collect(&mut duplicates, node.duplicates, &path::element("", values.len()));
+            let own = path::element("", values.len());
+            collect(&mut duplicates, node.duplicates, &own);
+            collect(&mut ambiguous, node.ambiguous, &own);
             values.push(node.value);
             places.push(Locations { here: place(&referenced), ..node.locations });
         }
-        Ok(Node { value: values.into(), locations: Locations { here: None, below: Below::Elements(places) }, duplicates })
+        let locations = Locations { here: None, below: Below::Elements(places) };
+        Ok(Node { value: values.into(), locations, duplicates, ambiguous })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Node, A::Error> {
-        let (mut values, mut places, mut duplicates) = (Map::new(), BTreeMap::new(), Vec::new());
+        let (mut values, mut places) = (Map::new(), BTreeMap::new());
+        let (mut duplicates, mut ambiguous) = (Vec::new(), Vec::new());
         while let Some(key) = fields.next_key::<Spanned<String>>()? {
             let Spanned { value: node, referenced, .. } = fields.next_value::<Spanned<Node>>()?;
             let container = !matches!(node.locations.below, Below::Nothing);
@@ -202,24 +225,39 @@ impl<'de> Visitor<'de> for NodeVisitor {
             if values.contains_key(&key.value) {
                 collect(&mut duplicates, vec![duplicate(&key)], &own);
             }
+            collect(&mut ambiguous, otherwise(&key).into_iter().collect(), &own);
             collect(&mut duplicates, node.duplicates, &own);
+            collect(&mut ambiguous, node.ambiguous, &own);
             values.insert(key.value, node.value);
         }
-        Ok(Node { value: values.into(), locations: Locations { here: None, below: Below::Fields(places) }, duplicates })
+        let locations = Locations { here: None, below: Below::Fields(places) };
+        Ok(Node { value: values.into(), locations, duplicates, ambiguous })
     }
 }
 
 /// Takes findings over from inside; a text may repeat keys as often as it likes, a reader wants to know of some.
-fn collect(duplicates: &mut Vec<Diagnostic>, inner: Vec<Diagnostic>, own: &str) {
+fn collect(found: &mut Vec<Diagnostic>, inner: Vec<Diagnostic>, own: &str) {
     const MOST: usize = 50;
-    let room = MOST.saturating_sub(duplicates.len());
-    duplicates
-        .extend(inner.into_iter().take(room).map(|finding| Diagnostic { path: path::joined(own, &finding.path), ..finding }));
+    let room = MOST.saturating_sub(found.len());
+    found.extend(inner.into_iter().take(room).map(|finding| Diagnostic { path: path::joined(own, &finding.path), ..finding }));
 }
 
 fn duplicate(key: &Spanned<String>) -> Diagnostic {
     let finding = Diagnostic::error("", format!("duplicate key {:?}", key.value));
     Diagnostic { location: place(&key.referenced), hint: Some("the last one counts; take the others away".to_owned()), ..finding }
+}
+
+/// Words that YAML 1.1 reads as true and as false, which `kubectl` does of keys too; then it makes text of them again.
+const TRUE: [&str; 10] = ["y", "Y", "yes", "Yes", "YES", "True", "TRUE", "on", "On", "ON"];
+const FALSE: [&str; 10] = ["n", "N", "no", "No", "NO", "False", "FALSE", "off", "Off", "OFF"];
+
+fn otherwise(key: &Spanned<String>) -> Option<Diagnostic> {
+    let word = key.value.as_str();
+    let read = [(TRUE, "true"), (FALSE, "false")].into_iter().find(|(words, _)| words.contains(&word))?.1;
+    let finding =
+        Diagnostic::error("", format!("the key {word} is text here, and {read:?} to kubectl, which reads it as a boolean"));
+    let hint = Some(format!("write {word:?} in quotes"));
+    Some(Diagnostic { severity: Severity::Warning, location: place(&key.referenced), hint, ..finding })
 }
 
 /// JSON writers of Kubernetes print whole floats without a fraction, so that `1.0` counts as an integer.

@@ -20,6 +20,10 @@ fn scalars_are_those_of_kubernetes() {
     for (text, value) in [
         ("yes", json!(true)),
         ("off", json!(false)),
+        ("y", json!(true)),
+        ("N", json!(false)),
+        ("On", json!(true)),
+        ("NO", json!(false)),
         ("0755", json!(493)),
         ("0o755", json!(493)),
         ("0x1F", json!(31)),
@@ -43,6 +47,22 @@ fn scalars_are_those_of_kubernetes() {
 #[test]
 fn keys_become_text() {
     assert_eq!(one("1: a\ntrue: b\nx.y/z: c\n").value, json!({"1": "a", "true": "b", "x.y/z": "c"}));
+}
+
+/// `kubectl` makes `"true"` of the key `on`. Nobody wants that, and who applies the file by it should know.
+#[test]
+fn keys_that_kubectl_reads_as_booleans_are_told() {
+    let document = one("é: {on: a, 'no': b}\nlist:\n- N: 1\n  \"off\": 1\n  True: 2\n  true: 3\n  onn: 4\n");
+    assert_eq!(document.value["é"], json!({"on": "a", "no": "b"}));
+    let told: Vec<_> = document.ambiguous.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "1:5 é.on: the key on is text here, and \"true\" to kubectl, which reads it as a boolean (write \"on\" in quotes)",
+            "3:3 list[0].N: the key N is text here, and \"false\" to kubectl, which reads it as a boolean (write \"N\" in quotes)",
+            "5:3 list[0].True: the key True is text here, and \"true\" to kubectl, which reads it as a boolean (write \"True\" in quotes)",
+        ]
+    );
 }
 
 #[test]
