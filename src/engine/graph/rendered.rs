@@ -34,7 +34,8 @@ pub struct Rendered {
     pub unresolved: Vec<String>,
     /// Fields whose values are, or are made from, examples; in the order of their paths.
     pub examples: Vec<Example>,
-    /// What waiting will not mend: inputs that the instance lacks, and expressions that fail.
+    /// What waiting will not mend: inputs that the instance lacks, and expressions that fail. One at `forEach` stands for the whole
+    /// collection, whose items cannot be told; the object then is the template.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -90,22 +91,43 @@ impl<'a> Renderer<'a> {
         let mut rendered = Vec::new();
         let mut skipped: Vec<&str> = Vec::new();
         for node in &graph.nodes {
-            if node.dependencies.iter().any(|id| skipped.contains(&id.as_str())) || self.is_left_out(node) {
+            let follows = node.dependencies.iter().any(|id| skipped.contains(&id.as_str()));
+            let Some(doubt) = (if follows { None } else { self.inclusion(node) }) else {
                 skipped.push(&node.id);
                 continue;
+            };
+            let mut items = self.items(node);
+            items.iter_mut().for_each(|item| item.rendered.examples.extend(doubt.example.clone()));
+            if let Some(item) = items.first_mut() {
+                item.rendered.problems.extend(doubt.problem);
             }
-            let items = self.items(node);
             self.observe(node, &items);
             rendered.extend(items.into_iter().map(|item| item.rendered));
         }
         rendered
     }
 
-    fn is_left_out(&mut self, node: &Node) -> bool {
+    /// What is not certain about a node being there; `None` where it is left out for certain. A node that only an example leaves out
+    /// is there, as it may be in the run.
+    fn inclusion(&mut self, node: &Node) -> Option<Doubt> {
         let mut values = self.values.clone();
         let answer = self.attempt(&mut values, |values| values.all(&node.include_when).map_err(|(trouble, _)| trouble));
         self.values = values;
-        matches!(answer, Ok(Some(_)))
+        let read: Vec<String> = node.include_when.iter().flat_map(|condition| self.examples_in(&condition.expression)).collect();
+        match answer {
+            Ok(Some(_)) if read.is_empty() => None,
+            Ok(_) => Some(Doubt { example: Example::at("includeWhen", read), problem: None }),
+            // Where no example could be made, the node is there by way of one.
+            Err(Trouble::Pending { path, .. }) => {
+                Some(Doubt { example: Example::at("includeWhen", vec![path]).filter(|_| self.examples), problem: None })
+            }
+            Err(Trouble::Failed(_)) if !read.is_empty() => {
+                Some(Doubt { example: Example::at("includeWhen", read), problem: None })
+            }
+            Err(Trouble::Failed(message) | Trouble::Absent(message)) => {
+                Some(Doubt { example: None, problem: Some(Diagnostic::error("includeWhen", message)) })
+            }
+        }
     }
 
     fn items(&mut self, node: &Node) -> Vec<Item> {
@@ -115,11 +137,21 @@ impl<'a> Renderer<'a> {
         let (graph, mut values) = (self.graph, self.values.clone());
         let expanded = self.attempt(&mut values, |values| expand(graph, node, values));
         self.values = values;
+        let read: Vec<String> = node.for_each.iter().flat_map(|dimension| self.examples_in(&dimension.expression)).collect();
         let mut items: Vec<Item> = match expanded {
             Ok(items) => items.into_iter().map(|values| self.item(node, values)).collect(),
-            Err(_) => vec![self.item(node, self.values.clone())],
+            Err(Trouble::Failed(message) | Trouble::Absent(message)) if read.is_empty() => {
+                return vec![unexpanded(node, message, self.instance.namespace())];
+            }
+            // An item of which not even the iterators are known.
+            Err(_) => {
+                let growing = node
+                    .for_each
+                    .iter()
+                    .fold(self.values.clone(), |values, dimension| values.growing_with(&dimension.name, &dimension.expression));
+                vec![self.item(node, growing)]
+            }
         };
-        let read = node.for_each.iter().flat_map(|dimension| self.examples_in(&dimension.expression)).collect();
         if let Some(example) = Example::at("forEach", read) {
             items.iter_mut().for_each(|item| item.rendered.examples.insert(0, example.clone()));
         }
@@ -257,6 +289,19 @@ impl<'a> Renderer<'a> {
         self.invented.insert(node.id.clone());
         Some(json!([{"apiVersion": node.gvk.api_version(), "kind": node.gvk.kind, "metadata": {"name": "example"}}]))
     }
+}
+
+/// What is not certain about a node being there.
+struct Doubt {
+    example: Option<Example>,
+    problem: Option<Diagnostic>,
+}
+
+/// In the place of a collection whose items nobody can tell: its template as it is.
+fn unexpanded(node: &Node, message: String, namespace: Option<&str>) -> Item {
+    let problems = vec![Diagnostic::error("forEach", message)];
+    let unknown = node.slots.iter().map(|slot| slot.path.clone()).collect();
+    Filling { object: node.template.clone(), unknown, problems, ..Filling::default() }.item(node, namespace)
 }
 
 /// Whether a path ends here, or goes on with a field or an element.
@@ -416,5 +461,53 @@ mod tests {
         let example = map(render_examples(&graph, &named(json!({"name": "x"})), &[]));
         assert_eq!(example.object.at(&["data", "names"]).unwrap(), "example");
         assert_eq!(example.examples[0].stands_for, ["found"]);
+    }
+
+    fn with(entries: &str, data: &str) -> String {
+        format!(
+            "- id: service\n  template:\n    apiVersion: v1\n    kind: Service\n    metadata:\n      name: s\n- id: map\n{entries}  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: map\n    data:\n      x: {data}\n"
+        )
+    }
+
+    fn map_of(spec: &str, entries: &str, data: &str, given: Value) -> Option<Rendered> {
+        let graph = graph(&rgd(spec, "", &with(entries, data)), &core());
+        let rendered = render_examples(&graph, &named(given), &[]);
+        assert!(rendered.iter().filter(|one| one.node == "map").count() <= 1, "{rendered:#?}");
+        rendered.into_iter().find(|one| one.node == "map")
+    }
+
+    #[test]
+    fn a_collection_that_is_too_large_says_that_and_nothing_else() {
+        let each = "  forEach: [{n: '${lists.range(schema.spec.count)}'}]\n";
+        let spec = "count: integer\nlist: '[]integer'";
+        let collection =
+            |each: &str| with(each, "x").replace("name: map", "name: map-${string(n)}").replace("- id: service", "- id: other");
+        for (each, given, words) in [
+            (each, json!({"count": 1001}), "collection size of 1001 is over the maximum collection size of 1000"),
+            ("  forEach: [{n: '${schema.spec.list}'}]\n", json!({}), "the instance does not set spec.list"),
+        ] {
+            let graph = graph(&rgd(spec, "", &collection(each)), &core());
+            let rendered = render_examples(&graph, &named(given), &[]);
+            let [_, one] = rendered.as_slice() else { panic!("{rendered:#?}") };
+            assert_eq!(one.problems.len(), 1, "{:?}", one.problems);
+            assert_eq!(one.problems[0].path, "forEach");
+            assert!(one.problems[0].message.contains(words), "{:?}", one.problems);
+        }
+    }
+
+    #[test]
+    fn a_condition_of_what_is_not_known_is_an_example_too() {
+        for condition in ["service.spec.clusterIP != ''", "service.spec.clusterIP == 'that'"] {
+            let entries = format!("  includeWhen: [\"${{{condition}}}\"]\n");
+            let map = map_of("name: string", &entries, "x", json!({})).expect("it may be there");
+            let stands_for = vec!["service.spec.clusterIP".to_owned()];
+            assert_eq!(map.examples, [Example { path: "includeWhen".to_owned(), stands_for }], "{condition}");
+        }
+        let known = "  includeWhen: [\"${schema.spec.name == 'x'}\"]\n";
+        assert_eq!(map_of("name: string", known, "x", json!({"name": "y"})), None);
+        assert!(map_of("name: string", known, "x", json!({"name": "x"})).unwrap().examples.is_empty());
+        let lacking = map_of("name: string", known, "x", json!({})).unwrap();
+        assert_eq!(lacking.problems[0].path, "includeWhen");
+        assert!(lacking.problems[0].message.contains("the instance does not set spec.name"), "{:?}", lacking.problems);
     }
 }

@@ -26,7 +26,9 @@ pub(super) fn run(checked: &[Checked], instance: &Path, observed: &[PathBuf], ou
     let observed = load::objects(observed)?;
     let rendered = render_examples(graph, &instance, &observed);
     for one in &rendered {
-        if graph.node(&one.node).is_some_and(|node| node.kind.is_owned()) {
+        if one.problems.iter().any(|problem| problem.path == "forEach") {
+            // There is no object to print: its items cannot be told.
+        } else if graph.node(&one.node).is_some_and(|node| node.kind.is_owned()) {
             out.data(&document(one)?);
         } else {
             // It is somebody else's object, and whoever applies what is printed must not make it.
