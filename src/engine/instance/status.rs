@@ -97,6 +97,9 @@ fn resolved() -> Say {
 /// What the message of `ResourcesReady` begins with where nodes have failed.
 const RESOURCE_ERROR: &str = "resource error: ";
 
+/// What stands before the nodes that wait.
+const AWAITING: &str = "awaiting resource readiness: ";
+
 /// The way back from [`waiting`]: nodes that have failed, with what they said.
 pub(super) fn failures(instance: &Object) -> BTreeMap<String, String> {
     let conditions = instance.at(&["status", "conditions"]).and_then(Value::as_array).into_iter().flatten();
@@ -106,11 +109,13 @@ pub(super) fn failures(instance: &Object) -> BTreeMap<String, String> {
     };
     let message =
         conditions.filter(is_about_this).find_map(|condition| condition["message"].as_str()?.strip_prefix(RESOURCE_ERROR));
-    let said = message.unwrap_or_default().strip_prefix("node \"").into_iter().flat_map(|rest| rest.split("; node \""));
+    let failed = message.unwrap_or_default();
+    let failed = failed.split_once(&format!("; {AWAITING}node \"")).map_or(failed, |(failed, _)| failed);
+    let said = failed.strip_prefix("node \"").into_iter().flat_map(|rest| rest.split("; node \""));
     said.filter_map(|said| said.split_once("\": ")).map(|(node, why)| (node.to_owned(), why.to_owned())).collect()
 }
 
-/// What the nodes that are not ready say, failures alone where there are any.
+/// What the nodes that are not ready say: first those that have failed, then those that wait.
 fn waiting(nodes: &[NodeVerdict]) -> String {
     let list = |wanted: &dyn Fn(NodeState) -> bool| {
         let says = nodes.iter().filter(|node| wanted(node.state)).map(|node| match node.message.as_str() {
@@ -119,9 +124,12 @@ fn waiting(nodes: &[NodeVerdict]) -> String {
         });
         says.collect::<Vec<_>>().join("; ")
     };
-    match list(&|state| state == NodeState::Failed) {
-        failed if !failed.is_empty() => format!("{RESOURCE_ERROR}{failed}"),
-        _ => format!("awaiting resource readiness: {}", list(&|state| !matches!(state, NodeState::Ready | NodeState::Skipped))),
+    let failed = list(&|state| state == NodeState::Failed);
+    let awaited = list(&|state| !matches!(state, NodeState::Ready | NodeState::Skipped | NodeState::Failed));
+    match (failed.as_str(), awaited.as_str()) {
+        ("", awaited) => format!("{AWAITING}{awaited}"),
+        (failed, "") => format!("{RESOURCE_ERROR}{failed}"),
+        (failed, awaited) => format!("{RESOURCE_ERROR}{failed}; {AWAITING}{awaited}"),
     }
 }
 

@@ -198,6 +198,27 @@ fn an_absent_input_is_named_and_does_not_wait_for_ever() {
     assert_eq!(decision.node("b").unwrap().state, NodeState::Ready);
 }
 
+/// Who mends the failure must not find out only then what else is not ready, and from the conditions only what failed is read back.
+#[test]
+fn nodes_that_wait_are_listed_beside_those_that_have_failed() {
+    let waiting = map("b", "b", "x").replace("- id: b", "- id: b\n  readyWhen: ['${b.data.later == 'y'}']");
+    let waiting = waiting.replace("'${b.data.later == 'y'}'", "\"${b.data.later == 'y'}\"");
+    let resources = map("a", "a", "${schema.spec.name}") + &waiting + &map("c", "c", "x");
+    let mut cluster = cluster("name: string", "", &resources, json!({}));
+    cluster.settle();
+    let instance = &cluster.objects[&cluster.key];
+    assert_eq!(instance.status()["state"], "ERROR");
+    let conditions = instance.status()["conditions"].as_array().unwrap().clone();
+    let says = conditions.iter().find(|condition| condition["type"] == "ResourcesReady").unwrap();
+    let message = says["message"].as_str().unwrap();
+    assert!(message.starts_with("resource error: node \"a\": "), "{message}");
+    assert!(message.contains("; awaiting resource readiness: node \"b\": "), "{message}");
+    assert!(!message.contains("node \"c\""), "{message}");
+    let failures = crate::instance::failures(instance);
+    assert_eq!(failures.keys().collect::<Vec<_>>(), ["a"]);
+    assert!(failures["a"].contains("the instance does not set spec.name") && !failures["a"].contains("awaiting"), "{failures:?}");
+}
+
 #[test]
 fn a_failing_status_expression_is_a_condition_and_the_rest_is_written() {
     let mut cluster =
