@@ -15,7 +15,9 @@ use cel::{
 };
 
 use super::{
+    check::suggest,
     library::{self, Entry, Run, opaque},
+    macros::Macro,
     parsed::Parsed,
     signature::Signature,
     types::Type,
@@ -138,6 +140,18 @@ impl Environment {
         self.functions.keys().copied()
     }
 
+    /// Whether a full name such as `json.marshall` begins with the name of a library.
+    pub(super) fn is_in_library(&self, full: &str) -> bool {
+        let Some((library, _)) = full.rsplit_once('.') else { return false };
+        self.names().any(|name| name.rsplit_once('.').is_some_and(|(of, _)| of == library))
+    }
+
+    /// The function or macro that was probably meant, by its full name.
+    pub(super) fn meant(&self, written: &str) -> Option<&'static str> {
+        let names = self.names().chain(Macro::NAMES).filter(|name| name.starts_with(char::is_alphabetic));
+        suggest::function(written, names)
+    }
+
     /// The name that a function has in the interpreter.
     pub(super) fn replacement<'a>(&'a self, name: &'a str) -> &'a str {
         self.replaced.get(name).map_or(name, String::as_str)
@@ -191,6 +205,11 @@ fn runtime_type(of: &Type) -> RuntimeType {
 /// Whether kro's environment has a function of this full name: `size`, `json.marshal`.
 pub fn is_function(name: &str) -> bool {
     Environment::kro().has_function(name)
+}
+
+/// The function or macro of kro's environment that was probably meant, by its full name.
+pub fn function_meant(written: &str) -> Option<&'static str> {
+    Environment::kro().meant(written)
 }
 
 /// Whether a name means a type where no variable is called so: `string` in `type(x) == string`.

@@ -5,6 +5,8 @@ use cel::{
     common::ast::{CallExpr, Expr},
 };
 
+use super::environment::Environment;
+
 /// A call that is rewritten rather than called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Macro {
@@ -39,6 +41,24 @@ pub(super) enum Macro {
 }
 
 impl Macro {
+    /// How macros are written, those in the library `cel` with their full name.
+    pub(super) const NAMES: [&'static str; 14] = [
+        "has",
+        "all",
+        "exists",
+        "exists_one",
+        "existsOne",
+        "map",
+        "filter",
+        "transformList",
+        "transformMap",
+        "transformMapEntry",
+        "sortBy",
+        "optMap",
+        "optFlatMap",
+        "cel.bind",
+    ];
+
     /// The macro that a call is, by name, number of arguments and whether it has a target.
     pub(super) fn of(call: &CallExpr) -> Option<Self> {
         let name = call.func_name.as_str();
@@ -62,6 +82,13 @@ impl Macro {
             ("newCondition", 1) => Some(Self::NewCondition),
             _ => None,
         }
+    }
+
+    /// The variable of a call that is probably a misspelt macro, such as `list.exits(x, x > 1)`.
+    pub(super) fn misspelt<'c>(call: &'c CallExpr, environment: &Environment) -> Option<&'c str> {
+        let is_long = call.target.is_some() && call.args.len() > 1;
+        let meant = environment.meant(&call.func_name).filter(|_| is_long)?;
+        Self::NAMES.contains(&meant).then(|| simple_name(&call.args[0]))?
     }
 
     /// Whether the call's target is a value; `cel` in `cel.bind` is a namespace.

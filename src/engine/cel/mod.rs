@@ -35,7 +35,7 @@ mod versions;
 pub use activation::Activation;
 pub use budget::Limits;
 pub use check::{CheckError, Scope, check};
-pub use environment::{Dialect, is_function, is_type_name};
+pub use environment::{Dialect, function_meant, is_function, is_type_name};
 pub(crate) use escape::{RESERVED, unescape};
 pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
 pub use expression::{Expression, SyntaxError};

@@ -17,7 +17,7 @@ pub struct References {
     pub identifiers: BTreeMap<String, usize>,
     /// Known functions by their full name: `size`, `json.marshal`.
     pub functions: BTreeSet<String>,
-    /// Functions that do not exist, with the character offset of the first use.
+    /// Functions that do not exist, those of libraries by their full name, with the character offset of the first use.
     pub unknown_functions: BTreeMap<String, usize>,
     /// Fields that are read: root first, then a segment for each field or literal index (`[0]`).
     pub paths: BTreeSet<Vec<String>>,
@@ -80,13 +80,25 @@ impl Walk<'_> {
         let qualified = call.target.as_deref().and_then(|target| qualified(target, &call.func_name));
         if let Some(name) = qualified.filter(|name| self.environment.has_function(name)) {
             self.found.functions.insert(name);
+        } else if let Some(full) = self.misspelt_in_library(call) {
+            let offset = (self.offset)(id);
+            self.found.unknown_functions.entry(full).or_insert(offset);
         } else {
             self.function(id, &call.func_name);
             self.target(call);
         }
+        let is_unknown = !self.environment.has_function(&call.func_name);
+        let variable = if is_unknown { Macro::misspelt(call, self.environment) } else { None };
+        self.bound.extend(variable.map(str::to_owned));
         for argument in &call.args {
             self.expr(argument);
         }
+        self.bound.truncate(self.bound.len() - usize::from(variable.is_some()));
+    }
+
+    fn misspelt_in_library(&self, call: &CallExpr) -> Option<String> {
+        let full = unknown_of_library(self.environment, call.target.as_deref()?, &call.func_name)?;
+        (!self.bound.iter().any(|bound| bound == root(&full))).then_some(full)
     }
 
     fn target(&mut self, call: &CallExpr) {
@@ -133,6 +145,19 @@ pub(super) fn qualified(target: &IdedExpr, function: &str) -> Option<String> {
         Expr::Select(select) if !select.test => qualified(&select.operand, &format!("{}.{function}", select.field)),
         _ => None,
     }
+}
+
+/// The full name of a function that a library does not have, such as `json.marshall`. A word that all values have as a function is
+/// one of a variable that is called like a library.
+pub(super) fn unknown_of_library(environment: &Environment, target: &IdedExpr, function: &str) -> Option<String> {
+    let full = qualified(target, function)?;
+    let is_unknown = !environment.has_function(&full) && !environment.has_function(function);
+    (is_unknown && environment.is_in_library(&full)).then_some(full)
+}
+
+/// The first word of a full name.
+pub(super) fn root(full: &str) -> &str {
+    full.split('.').next().unwrap_or(full)
 }
 
 /// The number of the root's node, and the path, of a chain of selections and literal indexes.

@@ -77,15 +77,12 @@ fn entry_of(
     let known: Vec<&str> = KEYS.into_iter().chain(["runtime"]).collect();
     let before = findings.count();
     names.check(&path, &text, &expression, &known, findings);
-    if findings.count() == before {
-        let mut scope = types.scope();
-        scope.set("runtime", Type::Opaque("kro.run.Runtime".into()));
-        if let Some(of) = typed(&path, &text, &expression, &scope, findings)
-            && !is_condition(&of)
-        {
-            let message = format!("condition expressions must return runtime.newCondition(...) or a list of them, got \"{of}\"");
-            findings.expression(&path, &text, 0, message, None);
-        }
+    let mut scope = types.scope();
+    scope.set("runtime", Type::Opaque("kro.run.Runtime".into()));
+    let of = typed(&path, &text, &expression, &scope, findings);
+    if let Some(of) = of.filter(|of| findings.count() == before && !is_condition(of)) {
+        let message = format!("condition expressions must return runtime.newCondition(...) or a list of them, got \"{of}\"");
+        findings.expression(&path, &text, 0, message, None);
     }
     Some((index, Condition { index, text, expression }))
 }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde_json::Value;
+
 use super::{
     compiled::Options,
     draft::Draft,
@@ -38,7 +40,7 @@ impl Types {
         instance: &Arc<Schema>,
         schema_is_known: bool,
     ) -> Self {
-        let mut all = Scope::new().with("schema", Type::of_schema("schema", instance));
+        let mut all = Scope::new().with_unknown_told().with("schema", Type::of_schema("schema", instance));
         let mut elements = BTreeMap::new();
         for id in ids {
             all.set(id, Type::Dyn);
@@ -72,7 +74,7 @@ impl Types {
     /// What `readyWhen` may read: the object itself, or `each` of a list.
     fn own(&self, draft: &Draft) -> Scope {
         let element = self.elements.get(&draft.id).cloned().unwrap_or(Type::Dyn);
-        let mut scope = Scope::new();
+        let mut scope = Scope::new().with_unknown_told();
         scope.set(if draft.kind.is_list() { "each" } else { &draft.id }, element);
         scope
     }
@@ -85,10 +87,8 @@ pub(super) fn node(draft: &Draft, types: &Types, names: &Names<'_>, options: &Op
     for dimension in &draft.for_each {
         let path = draft.entry("forEach", dimension.index);
         no_omit(&path, &dimension.text, &dimension.expression, options, findings);
-        if !names.knows(&dimension.expression, &[]) {
-            continue;
-        }
-        let element = typed(&path, &dimension.text, &dimension.expression, &types.scope(), findings).and_then(|of| {
+        let of = typed(&path, &dimension.text, &dimension.expression, &types.scope(), findings);
+        let element = of.filter(|_| names.knows(&dimension.expression, &[])).and_then(|of| {
             let element = of.element().filter(|_| of != Type::Dyn || !types.are_final(&dimension.expression)).cloned();
             if element.is_none() {
                 let name = &dimension.name;
@@ -122,10 +122,7 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
                 "readyWhen" => only(name, draft, (&path, text, expression), findings),
                 _ => names.knows(expression, &[]),
             };
-            if !is_known {
-                continue;
-            }
-            let Some(of) = typed(&path, text, expression, &scope, findings) else { continue };
+            let Some(of) = typed(&path, text, expression, &scope, findings).filter(|_| is_known) else { continue };
             let open = of.is_dynamic() && !types.are_final(expression);
             if !of.is_condition() && !open {
                 let (source, id) = (expression.source(), &draft.id);
@@ -149,7 +146,8 @@ fn only(name: &str, draft: &Draft, (path, text, expression): (&str, &Text, &Expr
         findings.expression(path, text, *offset, message, Some(hint));
     }
     for (function, offset) in &references.unknown_functions {
-        findings.expression(path, text, *offset, format!("uses unknown functions: [{function}]"), None);
+        let hint = findings.function(function);
+        findings.expression(path, text, *offset, format!("uses unknown functions: [{function}]"), hint);
     }
     unknown.is_none() && references.unknown_functions.is_empty()
 }
@@ -157,9 +155,10 @@ fn only(name: &str, draft: &Draft, (path, text, expression): (&str, &Text, &Expr
 fn slots(draft: &Draft, scope: &Scope, names: &Names<'_>, findings: &mut Findings<'_>) {
     let external = matches!(draft.kind, NodeKind::External | NodeKind::ExternalSelector);
     let iterators: Vec<&str> = draft.iterators().collect();
-    for slot in draft.slots.iter().filter(|slot| names.knows(&slot.expression, &iterators)) {
+    for slot in &draft.slots {
         let path = draft.at(&slot.path);
-        let Some(of) = typed(&path, &slot.text, &slot.expression, scope, findings) else { continue };
+        let of = typed(&path, &slot.text, &slot.expression, scope, findings);
+        let Some(of) = of.filter(|_| names.knows(&slot.expression, &iterators)) else { continue };
         let place = path_text(&slot.path);
         let expected = match &slot.schema {
             _ if external => selector::expected(&slot.path),
@@ -231,11 +230,21 @@ fn identity(draft: &Draft, options: &Options, findings: &mut Findings<'_>) {
     }
     let used = |name: &str| naming.iter().any(|slot| slot.expression.references().identifiers.contains_key(name));
     let missing: Vec<&str> = draft.iterators().filter(|name| !used(name)).collect();
-    if !missing.is_empty() {
+    if !missing.is_empty() && !has_unreadable_name(draft) {
         let (id, missing) = (&draft.id, missing.join(" "));
         let message = format!(
             "node {id:?}: all forEach dimensions must be used to produce a unique resource identity, missing: [{missing}]"
         );
         findings.error(format!("{}.metadata.name", draft.root()), message);
     }
+}
+
+/// Whether what names the objects has a syntax error: it may well use every iterator.
+fn has_unreadable_name(draft: &Draft) -> bool {
+    let texts = ["/metadata/name", "/metadata/namespace"].map(|place| draft.object.pointer(place).and_then(Value::as_str));
+    texts.into_iter().flatten().any(|text| match Text::read(text) {
+        Ok(None) => false,
+        Ok(Some(text)) => Expression::parse(&text.cel).is_err(),
+        Err(_) => true,
+    })
 }

@@ -105,22 +105,26 @@ pub(super) fn below(root: &str, path: &str) -> String {
     }
 }
 
-/// Parses a string with expressions; a syntax error is placed in the part of the string that has it.
-pub(super) fn parse(text: &Text, path: &str, findings: &mut Findings<'_>) -> Option<Expression> {
+/// Parses a string with expressions; a syntax error is placed in the part of the string that has it. The parts without one are
+/// answered all the same, so that their mistakes are found too; the definition is refused by then.
+pub(super) fn parse(text: Text, path: &str, findings: &mut Findings<'_>) -> Option<(Text, Expression)> {
     let error = match Expression::parse(&text.cel) {
-        Ok(expression) => return Some(expression),
+        Ok(expression) => return Some((text, expression)),
         Err(error) => error,
     };
     let wrong: Vec<_> =
         text.expressions().filter_map(|(part, start)| Some((part, start, Expression::parse(part).err()?))).collect();
     for (part, start, error) in &wrong {
         let inside = part.char_indices().nth(error.offset).map_or(part.len(), |(byte, _)| byte);
-        findings.in_string(path, text, start + inside, &error.message, of_shell(part));
+        findings.in_string(path, &text, start + inside, &error.message, of_shell(part));
     }
     if wrong.is_empty() {
-        findings.expression(path, text, error.offset, error.message, None);
+        findings.expression(path, &text, error.offset, error.message, None);
+        return None;
     }
-    None
+    let left = text.without(|start| wrong.iter().any(|(_, wrong, _)| *wrong == start))?;
+    let expression = Expression::parse(&left.cel).ok()?;
+    Some((left, expression))
 }
 
 /// `VAR:-default` and its likes.
@@ -133,7 +137,7 @@ fn of_shell(part: &str) -> Option<String> {
 pub(super) fn standalone(source: &str, path: &str, findings: &mut Findings<'_>) -> Option<(Text, Expression)> {
     const ALONE: &str = "only standalone expressions are allowed";
     match Text::read(source) {
-        Ok(Some(text)) if text.standalone => parse(&text, path, findings).map(|expression| (text, expression)),
+        Ok(Some(text)) if text.standalone => parse(text, path, findings),
         Ok(Some(_)) => {
             let trailing =
                 source.trim() != source && Text::read(source.trim()).is_ok_and(|text| text.is_some_and(|text| text.standalone));

@@ -110,22 +110,7 @@ impl<'a> Names<'a> {
     pub(super) fn functions(&self, path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
         let references = expression.references();
         for (name, at) in &references.unknown_functions {
-            let known = [
-                "size",
-                "has",
-                "string",
-                "int",
-                "map",
-                "filter",
-                "exists",
-                "all",
-                "contains",
-                "startsWith",
-                "split",
-                "join",
-                "replace",
-            ];
-            let hint = findings.near(name, known);
+            let hint = findings.function(name);
             findings.expression(path, text, *at, format!("uses unknown functions: [{name}]"), hint);
         }
         if references.functions.contains("omit") && !self.options.omit {

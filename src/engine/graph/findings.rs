@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::definition::Source;
 use crate::{
     Diagnostic,
+    cel::function_meant,
     diagnostic::Severity,
     template::{Text, nearest},
 };
@@ -16,8 +17,8 @@ const MANY: usize = 200;
 pub(super) struct Findings<'a> {
     source: Option<&'a Source>,
     found: Vec<Diagnostic>,
-    /// Paths and messages so far, so that nothing is said twice.
-    said: HashSet<(String, String)>,
+    /// Paths, messages and places in expressions so far, so that nothing is said twice.
+    said: HashSet<(String, String, Option<usize>)>,
 }
 
 impl<'a> Findings<'a> {
@@ -62,7 +63,8 @@ impl<'a> Findings<'a> {
         if finding.location.is_none() {
             finding.location = self.source.and_then(|source| source.locations.nearest(&finding.path));
         }
-        if self.said.insert((finding.path.clone(), finding.message.clone())) {
+        let offset = finding.expression.as_ref().map(|(_, offset)| *offset);
+        if self.said.insert((finding.path.clone(), finding.message.clone(), offset)) {
             self.found.push(finding);
         }
     }
@@ -84,6 +86,12 @@ impl<'a> Findings<'a> {
             return None;
         }
         nearest(name, candidates).map(|near| format!("did you mean {near}?"))
+    }
+
+    /// The same for a function.
+    pub(super) fn function(&self, name: &str) -> Option<String> {
+        let meant = (self.found.len() < MANY).then(|| function_meant(name))??;
+        Some(format!("did you mean {meant}?"))
     }
 
     /// Number of findings so far.

@@ -229,8 +229,8 @@ fn slots_of(draft: &Draft, findings: &mut Findings<'_>) -> Vec<Slot> {
             findings.error(at, message);
             return None;
         }
-        let expression = parse(&field.text, &at, findings)?;
-        Some(Slot { path: field.path, text: field.text, expression, schema: field.schema })
+        let (text, expression) = parse(field.text, &at, findings)?;
+        Some(Slot { path: field.path, text, expression, schema: field.schema })
     });
     parsed.collect()
 }

@@ -102,14 +102,17 @@ impl Leaves<'_, '_> {
                 return None;
             }
         };
-        let expression = parse(&text, &path, self.findings)?;
         let before = self.findings.count();
-        self.names.status(&place, &path, &text, &expression, self.findings);
+        let (text, expression) = parse(text, &path, self.findings)?;
+        let is_whole = self.findings.count() == before;
+        if is_whole || !expression.references().identifiers.is_empty() {
+            self.names.status(&place, &path, &text, &expression, self.findings);
+        }
         no_omit(&path, &text, &expression, self.options, self.findings);
+        let of = typed(&path, &text, &expression, &self.types.scope(), self.findings)?;
         if self.findings.count() > before {
             return None;
         }
-        let of = typed(&path, &text, &expression, &self.types.scope(), self.findings)?;
         if !take(&mut self.room, &of) {
             let message = format!("the status describes more than {MAX_SIZE} fields");
             self.findings.hinted(ROOT, message, Some("take single fields instead of whole objects".to_owned()));

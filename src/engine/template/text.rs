@@ -48,6 +48,22 @@ impl Text {
         }
     }
 
+    /// The same string, where the expressions that `is_wrong` names, by their first byte in [`Text::source`], give a value of
+    /// which nothing is known, so that the others can still be looked at. `None` where no other one is left.
+    pub fn without(&self, is_wrong: impl Fn(usize) -> bool) -> Option<Self> {
+        if self.expressions().all(|(_, start)| is_wrong(start)) {
+            return None;
+        }
+        let mut left = Self { source: self.source.clone(), cel: String::new(), standalone: false, spans: Vec::new() };
+        for piece in scan(&self.source).ok()? {
+            left.push(match piece {
+                Piece::Expression { start, .. } if is_wrong(start) => Piece::Expression { text: NOTHING, start },
+                right => right,
+            });
+        }
+        Some(left)
+    }
+
     /// Where a place in [`Text::cel`] is in [`Text::source`]; the nearest expression's start for a place outside of all.
     pub fn in_source(&self, offset: usize) -> usize {
         let before = self.spans.iter().rev().find(|(start, _, _)| *start <= offset).or(self.spans.first());
@@ -59,6 +75,9 @@ impl Text {
         self.spans.iter().map(|(_, length, source)| (&self.source[*source..source + length], *source))
     }
 }
+
+/// An expression of which nothing is known.
+const NOTHING: &str = "dyn('')";
 
 /// A CEL string literal. Only what would end or change the literal is escaped; kro's Go escapes more, to the same value.
 fn quote(text: &str, out: &mut String) {

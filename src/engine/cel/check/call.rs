@@ -5,8 +5,12 @@ use cel::{
     common::ast::{CallExpr, Expr, LiteralValue, operators},
 };
 
-use super::{Checker, alike::alike, suggest, unify::most_general};
-use crate::cel::{macros::Macro, references::qualified, types::Type};
+use super::{Checker, alike::alike, unify::most_general};
+use crate::cel::{
+    macros::Macro,
+    references::{qualified, root, unknown_of_library},
+    types::Type,
+};
 
 impl Checker<'_> {
     pub(super) fn call(&mut self, id: u64, call: &CallExpr) -> Type {
@@ -23,19 +27,32 @@ impl Checker<'_> {
             let arguments = self.all(&call.args);
             return self.resolve(id, &full, false, &arguments);
         }
+        let full = call.target.as_deref().and_then(|target| unknown_of_library(self.environment, target, &call.func_name));
+        if let Some(full) = full.filter(|full| self.variable(root(full)).is_none()) {
+            self.all(&call.args);
+            return self.unknown_function(id, &full);
+        }
         let mut arguments = Vec::with_capacity(call.args.len() + 1);
         arguments.extend(call.target.as_deref().map(|target| self.expr(target)));
         if !self.environment.has_function(&call.func_name) {
-            self.all(&call.args);
-            let names = self.environment.names().filter_map(|name| name.rsplit('.').next()).filter(|name| !name.contains('_'));
-            let hint = suggest::closest(&call.func_name, names);
-            return self.error(id, format!("undeclared reference to '{}' (in container '')", call.func_name), hint);
+            let variable: Vec<String> = Macro::misspelt(call, self.environment).map(str::to_owned).into_iter().collect();
+            let types = vec![Type::Dyn; variable.len()];
+            self.under(variable, types, |checker| checker.all(&call.args));
+            return self.unknown_function(id, &call.func_name);
         }
         match call.args.first().map(|argument| &argument.expr) {
             Some(Expr::List(list)) if call.func_name == "format" => arguments.push(self.format(id, call, list)),
             _ => arguments.extend(self.all(&call.args)),
         }
         self.resolve(id, &call.func_name, call.target.is_some(), &arguments)
+    }
+
+    fn unknown_function(&mut self, id: u64, name: &str) -> Type {
+        if self.is_told(name) {
+            return Type::Dyn;
+        }
+        let hint = self.environment.meant(name).map(|meant| format!("did you mean '{meant}'?"));
+        self.error(id, format!("undeclared reference to '{name}' (in container '')"), hint)
     }
 
     fn all(&mut self, arguments: &[IdedExpr]) -> Vec<Type> {
@@ -70,8 +87,16 @@ impl Checker<'_> {
         let shown: Vec<String> = arguments.iter().map(|argument| self.unifier.resolved(argument).to_string()).collect();
         let applied =
             if member { format!("{}.({})", shown[0], shown[1..].join(", ")) } else { format!("({})", shown.join(", ")) };
-        let hint = self.conversion_hint(name, arguments);
+        let hint = self.conversion_hint(name, arguments).or_else(|| self.other_form(name, member));
         self.error(id, format!("found no matching overload for '{name}' applied to '{applied}'"), hint)
+    }
+
+    /// A function that is only called the other way: of a value, or with it.
+    fn other_form(&self, name: &str, member: bool) -> Option<String> {
+        let overloads = self.environment.overloads(name);
+        let is_other = !overloads.is_empty() && overloads.iter().all(|overload| overload.member != member);
+        (is_other && name.starts_with(char::is_alphabetic))
+            .then(|| if member { format!("it is written {name}(…)") } else { format!("it is written value.{name}(…)") })
     }
 
     /// The mistakes that are made most.

@@ -27,7 +27,7 @@ impl Checker<'_> {
         self.under(names, variables.clone(), |checker| checker.body(found, call, &range, &variables))
     }
 
-    fn under<T>(&mut self, names: Vec<String>, types: Vec<Type>, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn under<T>(&mut self, names: Vec<String>, types: Vec<Type>, work: impl FnOnce(&mut Self) -> T) -> T {
         let outside = self.bound.len();
         self.mixed = true;
         self.bound.extend(names.into_iter().zip(types));
@@ -114,6 +114,10 @@ impl Checker<'_> {
     fn sorted(&mut self, id: u64, range: &Type, key: &Type, element: Type) -> Type {
         const ORDERED: [Type; 8] =
             [Type::Bool, Type::Bytes, Type::Double, Type::Duration, Type::Timestamp, Type::Int, Type::String, Type::Uint];
+        // Of a key that may be anything, as that of an empty list, the first overload decides.
+        if matches!(self.unifier.shallow(key), Type::Var(_)) {
+            self.unifier.assignable(key, &Type::Int);
+        }
         let key = self.unifier.settled(key);
         if key != Type::Dyn && !ORDERED.contains(&key) {
             self.no_overload(id, "@sortByAssociatedKeys", true, &[range.clone(), Type::list(key)]);

@@ -9,7 +9,7 @@ mod call;
 mod format;
 mod macros;
 mod scope;
-mod suggest;
+pub(super) mod suggest;
 mod unify;
 
 use cel::{
@@ -106,7 +106,16 @@ impl Checker<'_> {
 
     fn ident(&mut self, id: u64, name: &str) -> Type {
         let named = || type_of_name(name).map(|of| Type::Type(Box::new(of)));
-        self.variable(name).or_else(named).unwrap_or_else(|| self.undeclared(id, name))
+        let told = || self.is_told(name).then_some(Type::Dyn);
+        self.variable(name).or_else(named).or_else(told).unwrap_or_else(|| self.undeclared(id, name))
+    }
+
+    /// Whether somebody else tells that this name or function does not exist.
+    fn is_told(&self, name: &str) -> bool {
+        let references = self.expression.references();
+        let name = name.trim_start_matches('.');
+        let is_it = |told: &String| told.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        self.scope.is_told() && (references.identifiers.contains_key(name) || references.unknown_functions.keys().any(is_it))
     }
 
     fn undeclared(&mut self, id: u64, name: &str) -> Type {

@@ -12,6 +12,8 @@ pub struct Scope {
     shared: Option<Arc<Scope>>,
     /// Whether numbers of two types can be ordered.
     mixed: bool,
+    /// Whether somebody else tells of names and functions that do not exist.
+    told: bool,
 }
 
 impl Scope {
@@ -22,8 +24,8 @@ impl Scope {
 
     /// All variables of another scope, without copying them.
     pub fn over(shared: Arc<Self>) -> Self {
-        let mixed = shared.mixed;
-        Self { variables: BTreeMap::new(), shared: Some(shared), mixed }
+        let (mixed, told) = (shared.mixed, shared.told);
+        Self { variables: BTreeMap::new(), shared: Some(shared), mixed, told }
     }
 
     /// Sets the type of a variable.
@@ -43,6 +45,18 @@ impl Scope {
     pub fn with_mixed_numbers(mut self) -> Self {
         self.mixed = true;
         self
+    }
+
+    /// The same where [`References`](crate::cel::References) are looked at besides: free names and functions that do not exist
+    /// are no mistake here, but `dyn`, so that other mistakes of the expression are still found.
+    #[must_use]
+    pub fn with_unknown_told(mut self) -> Self {
+        self.told = true;
+        self
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.told
     }
 
     pub(super) fn orders_mixed_numbers(&self) -> bool {

@@ -2,9 +2,52 @@
 
 /// A hint with the name that is nearest to what was written, if one is near.
 pub(super) fn closest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let near = |name: &&str| distance(written, name) <= (written.chars().count() / 3).max(1);
-    let best = known.filter(|name| *name != written).filter(near).min_by_key(|name| (distance(written, name), *name))?;
+    let near = known.filter(|name| *name != written).filter(|name| is_near(written, name));
+    let best = near.min_by_key(|name| (distance(written, name), *name))?;
     Some(format!("did you mean '{best}'?"))
+}
+
+/// What other languages call functions, and what they are called here.
+const ELSEWHERE: [(&str, &str); 22] = [
+    ("b64dec", "base64.decode"),
+    ("b64enc", "base64.encode"),
+    ("default", "orValue"),
+    ("fromJson", "json.unmarshal"),
+    ("hasPrefix", "startsWith"),
+    ("hasSuffix", "endsWith"),
+    ("includes", "contains"),
+    ("len", "size"),
+    ("length", "size"),
+    ("lower", "lowerAscii"),
+    ("parseJSON", "json.unmarshal"),
+    ("sha256sum", "hash.sha256"),
+    ("sprintf", "format"),
+    ("str", "string"),
+    ("substr", "substring"),
+    ("toInt", "int"),
+    ("toJson", "json.marshal"),
+    ("toLowerCase", "lowerAscii"),
+    ("toString", "string"),
+    ("toUpperCase", "upperAscii"),
+    ("trimSpace", "trim"),
+    ("upper", "upperAscii"),
+];
+
+/// The function that was probably meant, of those with these full names: one in the same library; where none is named, also one in
+/// any library.
+pub(in crate::cel) fn function<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let last = |name: &'a str| name.rsplit_once('.').map_or(name, |(_, last)| last);
+    let (library, word) = written.rsplit_once('.').map_or((None, written), |(library, word)| (Some(library), word));
+    let elsewhere = ELSEWHERE.iter().find(|(other, _)| other.eq_ignore_ascii_case(word)).map(|(_, here)| *here);
+    let is_meant = |name: &&'a str| match library {
+        Some(library) => name.rsplit_once('.').is_some_and(|(of, last)| of == library && is_near(word, last)),
+        None => elsewhere == Some(*name) || is_near(word, last(name)),
+    };
+    names.filter(is_meant).min_by_key(|name| (elsewhere != Some(*name), distance(word, last(name)), *name))
+}
+
+fn is_near(written: &str, name: &str) -> bool {
+    distance(written, name) <= (written.chars().count() / 3).max(1)
 }
 
 /// How many letters must be added, removed, changed or swapped with their neighbour; upper and lower case are near.

@@ -21,6 +21,16 @@ fn check(text: &str, expected: &[&str]) {
     }
 }
 
+/// Whether the mark under the expression of the first finding stands under `word`. Wide characters take two columns.
+fn is_marked(text: &str, word: &str) -> bool {
+    let Compiled::Invalid(findings) = compiled(text, &core()) else { panic!("accepted") };
+    let marked = findings[0].marked();
+    let [_, line, mark] = marked.as_slice() else { panic!("{marked:?}") };
+    let wide = |text: &str| text.chars().filter(|letter| "東京🎉".contains(*letter)).count();
+    let at = line.find(word).unwrap_or_else(|| panic!("{line} has no {word}"));
+    mark.chars().count() == line[..at].chars().count() + wide(&line[..at]) + 1 && mark.ends_with('^')
+}
+
 const MAP: &str =
     "- id: a\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: ${schema.spec.name}\n";
 
@@ -116,6 +126,35 @@ fn one_mistake_hides_no_other() {
     );
 }
 
+/// In one string, and in one expression, no mistake hides another one.
+#[test]
+fn one_mistake_in_a_string_hides_no_other() {
+    let text = |data: &str, status: &str| rgd("name: string\nlist: '[]string'", status, &map("a", data));
+    check(
+        &text("'${nobody.x}-${schema.spec.nam}-${1 +}-${nope(schema.spec.nme)}-${1}-${2 +}-${alsoNobody}'", ""),
+        &[
+            "[nobody]",
+            "undefined field 'nam'",
+            "Syntax error",
+            "uses unknown functions: [nope]",
+            "undefined field 'nme'",
+            "found no matching overload for '_+_'",
+            "Syntax error",
+            "[alsoNobody]",
+        ],
+    );
+    check(&text("${nobody.x + schema.spec.nam}", "s: x${nobody}${schema.spec.nam}"), &["[nobody]", "'nam'", "[nobody]", "'nam'"]);
+    let listed = |entries: &str| rgd("name: string", "", &map("a", "x").replace("- id: a", &format!("- id: a\n  {entries}")));
+    for list in ["includeWhen", "readyWhen"] {
+        check(&listed(&format!("{list}: ['${{nobody || 1 + true}}']")), &["[nobody]", "found no matching overload for '_+_'"]);
+        check(&listed(&format!("{list}: ['${{nope(1)}}']")), &["[nope]"]);
+    }
+    check(&listed("includeWhen: ['${nope(schema.spec.name)}']"), &["[nope]"]);
+    let each =
+        MAP.replace("- id: a", "- id: a\n  forEach: [{x: '${[nobody] + schema.spec.nam}'}]").replace("schema.spec.name", "x +");
+    check(&rgd("name: string", "", &each), &["[nobody]", "'nam'", "Syntax error"]);
+}
+
 #[test]
 fn what_follows_from_a_misspelt_field_is_not_said() {
     let text = rgd("name: string", "", &(map("a", "x") + &map("b", "${a.data.x}")));
@@ -124,7 +163,8 @@ fn what_follows_from_a_misspelt_field_is_not_said() {
         &text.replacen("    spec:", "    spce:", 1).replace("data:\n          x: x", "data:\n          x: ${schema.spec.name}"),
         &["unknown field \"spec.schema.spce\""],
     );
-    let each = "- id: all\n  forEech: [{n: '${schema.spec.names}'}]\n".to_owned() + &map("x", "${n}").replace("- id: x\n", "");
+    let each =
+        "- id: all\n  forEech: [{one: '${schema.spec.names}'}]\n".to_owned() + &map("x", "${one}").replace("- id: x\n", "");
     check(&rgd("names: '[]string'", "", &each), &["unknown field \"spec.resources[0].forEech\" (did you mean forEach?)"]);
 }
 
@@ -141,15 +181,20 @@ fn a_refused_definition_says_what_it_would_wait_for() {
 #[test]
 fn mistakes_in_any_scalar_have_their_line_and_column() {
     for scalar in [
-        "x-${1 + nobody}",
-        "\"x \\\"q\\\" \\t ${1 + nobody}\"",
-        "\"a long \\\n          line ${1 + nobody}\"",
-        "'it''s ${1 + nobody}'",
-        "'one\n          two ${1 + nobody}'",
-        ">-\n        first\n        second ${1 + nobody}\n        third",
-        ">\n        first\n\n          more\n        second ${1 +\n        nobody}",
-        "|2-\n          first\n        second ${1 + nobody}",
-        "|+\n        first\n        ${1 +\n          nobody}\n\n",
+        "x-${dyn(1) + nobody}",
+        "\"x \\\"q\\\" \\t ${dyn(1) + nobody}\"",
+        "\"a long \\\n          line ${dyn(1) + nobody}\"",
+        "'it''s ${dyn(1) + nobody}'",
+        "'one\n          two ${dyn(1) + nobody}'",
+        ">-\n        first\n        second ${dyn(1) + nobody}\n        third",
+        ">\n        first\n\n          more\n        second ${dyn(1) +\n        nobody}",
+        "'é 東京 ${dyn(1) + nobody}'",
+        "\"\\u00e9 \\x41 \\U0001F389 \\\\ ${dyn(1) + nobody}\"",
+        "\"\\t\\e[31m ${dyn(1) + nobody}\"",
+        "|\n        \tfirst é\n        \té ${dyn(1) +\tnobody}\n",
+        ">\n        é\n        東京 ${dyn(1) + nobody}\n",
+        "|2-\n          first\n        second ${dyn(1) + nobody}",
+        "|+\n        first\n        ${dyn(1) +\n          nobody}\n\n",
     ] {
         let text = rgd("", "", &(map("z", "${schema.spec.name} nobody") + &map("a", scalar) + &map("b", "nobody")));
         let wanted = text.match_indices("nobody").map(|(at, _)| at).find(|at| text[*at..].starts_with("nobody}")).unwrap();
@@ -157,6 +202,7 @@ fn mistakes_in_any_scalar_have_their_line_and_column() {
         let column = text[..wanted].rsplit('\n').next().unwrap().chars().count() + 1;
         let found = findings(&text);
         assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(is_marked(&text, "nobody"), "{scalar:?}");
         assert!(found[0].starts_with(&format!("{line}:{column} ")), "{scalar:?}: {} is not at {line}:{column}\n{text}", found[0]);
     }
 }
@@ -249,10 +295,81 @@ fn what_the_api_server_would_refuse_of_the_crd_is_said_before() {
 }
 
 #[test]
+fn names_that_a_server_refuses_are_found_before() {
+    let text = rgd("", "", MAP);
+    check(
+        &text.replacen("name: test", "name: My_Test", 1),
+        &["4:9 metadata.name: metadata.name: Invalid value: \"My_Test\": a lowercase RFC 1123 subdomain must consist of"],
+    );
+    let with = |line: &str| text.replacen("  schema:\n", &format!("  schema:\n    {line}\n"), 1);
+    for list in ["shortNames", "categories"] {
+        check(&with(&format!("{list}: [ok, Not]")), &["[1] in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'"]);
+        check(&with(&format!("{list}: [a, b, a]")), &[&format!("spec.schema.{list}[2]: Duplicate value: \"a\"")]);
+        let many = (0..33).map(|n| format!("n{n}")).collect::<Vec<_>>().join(", ");
+        check(&with(&format!("{list}: [{many}]")), &[&format!("spec.schema.{list}: Too many: 33: must have at most 32 items")]);
+    }
+}
+
+/// What kro and the API server refuse of a selector, beside what it is asked for in `probes`.
+#[test]
+fn literal_selectors_are_checked_as_a_server_does() {
+    let text = |selector: &str| {
+        let external = "- id: e\n  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {selector: SELECTOR}}\n";
+        rgd("name: string", "", &external.replace("SELECTOR", selector))
+    };
+    let (value, key) = ("a valid label must be an empty string or consist of", "name part must consist of");
+    check(
+        &text("{matchLabels: {'a b': x, c: 'd e', f: '${schema.spec.name}'}}"),
+        &[
+            &format!("[metadata.selector.matchLabels: Invalid value: \"a b\": {key}"),
+            &format!("[metadata.selector.matchLabels: Invalid value: \"d e\": {value}"),
+        ],
+    );
+    let requirement = "{matchExpressions: [{key: ok, operator: In, values: [x, '-', '${schema.spec.name}']}, {key: -k, operator: Exists}, {key: '', operator: Exists}]}";
+    check(
+        &text(requirement),
+        &[
+            &format!("[metadata.selector.matchExpressions[0].values[1]: Invalid value: \"-\": {value}"),
+            &format!("[metadata.selector.matchExpressions[1].key: Invalid value: \"-k\": {key}"),
+            "[metadata.selector.matchExpressions[2].key: Invalid value: \"\": name part must be non-empty",
+        ],
+    );
+    let fine = "{matchLabels: {example.org/a: ''}, matchExpressions: [{key: a, operator: NotIn, values: [x_1]}]}";
+    assert!(compiled(&text(fine), &core()).graph().is_some());
+}
+
+#[test]
 fn variables_of_shells_have_a_hint() {
     let text = |data: &str| rgd("", "", &map("a", data));
     check(&text("'${HOME}'"), &["[HOME] (a variable of a shell is written ${\"${HOME}\"})"]);
     check(&text("'${VAR:-x}'"), &["(a variable of a shell is written ${\"${VAR:-x}\"})"]);
+}
+
+#[test]
+fn misspelt_functions_have_a_hint() {
+    for (expression, message) in [
+        ("sizee(schema.spec.name)", "[sizee] (did you mean size?)"),
+        ("len(schema.spec.name)", "[len] (did you mean size?)"),
+        ("schema.spec.name.startWith('a')", "[startWith] (did you mean startsWith?)"),
+        ("schema.spec.name.toLowerCase()", "[toLowerCase] (did you mean lowerAscii?)"),
+        ("json.marshall(schema.spec)", "uses unknown functions: [json.marshall] (did you mean json.marshal?)"),
+        ("json.nothing(schema.spec)", "uses unknown functions: [json.nothing]"),
+        ("marshal(schema.spec)", "[marshal] (did you mean json.marshal?)"),
+        ("toJson(schema.spec)", "[toJson] (did you mean json.marshal?)"),
+        ("base64.encod(b'a')", "[base64.encod] (did you mean base64.encode?)"),
+        ("[1].exits(x, x == 1)", "[exits] (did you mean exists?)"),
+        ("optional.off(1)", "[optional.off] (did you mean optional.of?)"),
+        ("contains(schema.spec.name, 'a')", "(it is written value.contains(…))"),
+        ("schema.spec.name.quantity()", "(it is written quantity(…))"),
+    ] {
+        let found = findings(&rgd("name: string", "", &map("a", &format!("\"x${{{expression}}}\""))));
+        assert!(found.iter().any(|found| found.contains(message)), "{expression}: {found:#?}");
+        assert!(found.iter().all(|found| !found.contains("unknown identifiers")), "{expression}: {found:#?}");
+    }
+    // What is called like a library is a resource, and its functions are those of its value.
+    check(&rgd("", "", &(map("json", "x") + &map("a", "${json.marshall()}"))), &["[json.marshall] (did you mean json.marshal?)"]);
+    let ready = map("a", "x").replace("- id: a", "- id: a\n  readyWhen: ['${a.data.x.startWith(\"a\")}']");
+    check(&rgd("", "", &ready), &["[startWith] (did you mean startsWith?)"]);
 }
 
 #[test]
@@ -326,6 +443,14 @@ fn the_name_of_an_external_object_is_text() {
         &rgd("", "", &external("${1.5}")),
         &["at path \"metadata.name\": expression \"1.5\" returns type \"double\" but expected \"string\""],
     );
+}
+
+#[test]
+fn a_key_that_kubectl_reads_otherwise_is_a_warning() {
+    let text = rgd("on: string", "", &map("a", "${schema.spec.on}"));
+    let compiled = compiled(&text, &core());
+    let warnings: Vec<_> = compiled.graph().unwrap().warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("spec.schema.spec.on: the key on is text here"), "{warnings:?}");
 }
 
 #[test]
