@@ -96,6 +96,15 @@ fn start_logging(cli: &Cli) {
         0 | 1 => "plinth=info,warn",
         _ => "plinth=debug,info",
     };
+    // Where nothing else is on the screen, long pauses are said.
+    let is_plain = matches!(cli.verb, args::Verb::Channel { .. } | args::Verb::Bundle { .. } | args::Verb::Plan(_));
+    if is_plain && cli.global.verbose == 0 && !cli.global.quiet && std::env::var_os("PLINTH_LOG").is_none() {
+        let words = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+        let words =
+            words.without_time().with_level(false).with_target(false).with_filter(EnvFilter::new("off,plinth::waiting=warn"));
+        tracing_subscriber::registry().with(words).init();
+        return;
+    }
     let filter = EnvFilter::try_from_env("PLINTH_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let layer = if in_the_cluster { layer.json().flatten_event(true).boxed() } else { layer.boxed() };

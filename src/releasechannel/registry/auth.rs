@@ -7,8 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::client::{LONGEST_PAUSE, Later, Registry, retry_after};
+use super::client::Registry;
 use super::http::chain;
+use super::patience::{Later, Patience, retry_after};
 use crate::config::RequestedRepository;
 use crate::error::RepositoryError;
 use crate::options::Credential;
@@ -141,25 +142,16 @@ impl Registry {
 impl Registry {
     /// A token service that is busy is asked again, as the registry itself is.
     async fn patiently(&self, request: impl Fn() -> reqwest::RequestBuilder) -> Result<reqwest::Response, RepositoryError> {
-        let limits = &self.shared.options.limits;
-        let mut cause = String::new();
-        for attempt in 1..=limits.attempts.max(1) {
-            let mut pause = limits.backoff * 2_u32.saturating_pow(attempt - 1);
+        let mut patience = Patience::new(&self.shared.options.limits, &self.authority, "a token");
+        loop {
             match request().send().await {
                 Ok(response) => match retry_after(&response) {
                     Later::No => return Ok(response),
-                    Later::Yes(asked) => {
-                        cause = format!("it answered {}", response.status());
-                        pause = asked.unwrap_or(pause);
-                    }
+                    Later::Yes(asked) => patience.again(format!("it answered {}", response.status()), asked).await?,
                 },
-                Err(error) => cause = chain(&error),
-            }
-            if attempt < limits.attempts {
-                tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+                Err(error) => patience.again(chain(&error), None).await?,
             }
         }
-        Err(self.unavailable("a token", limits.attempts, &cause))
     }
 }
 

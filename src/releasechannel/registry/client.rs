@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::{BoxFuture, FutureExt};
@@ -13,6 +12,7 @@ use url::Url;
 
 use super::auth::{self, Sessions};
 use super::http::{chain, untrusted};
+use super::patience::{Later, Patience, retry_after};
 use super::{Shared, blob};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
@@ -21,7 +21,6 @@ use crate::repository::{ArtifactStore, BlobStream, Manifest, Pointer};
 pub(super) const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 const HOPS: usize = 5;
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// One registry.
 #[derive(Debug)]
@@ -96,31 +95,17 @@ impl Registry {
     /// Sends a request until it is answered for good: overload and broken connections are tried again, after as long as the registry
     /// says; a challenge is answered; redirects are followed as far as they may go.
     pub(super) async fn send(&self, request: &Request<'_>) -> Result<Response, RepositoryError> {
-        let limits = &self.shared.options.limits;
-        let mut cause = String::new();
-        for attempt in 1..=limits.attempts.max(1) {
-            if attempt > 1 {
-                tracing::warn!(registry = %self.authority, what = %request.what, attempt, of = limits.attempts, %cause, "trying again");
-            }
-            let pause = match self.once(request).await {
+        let mut patience = Patience::new(&self.shared.options.limits, &self.authority, request.what);
+        loop {
+            match self.once(request).await {
                 Ok(response) => match retry_after(&response) {
                     Later::No => return self.judged(response, request).await,
-                    Later::Yes(pause) => {
-                        cause = format!("it answered {}", response.status());
-                        pause.unwrap_or(limits.backoff * 2_u32.saturating_pow(attempt - 1))
-                    }
+                    Later::Yes(asked) => patience.again(format!("it answered {}", response.status()), asked).await?,
                 },
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Connection(text)) => {
-                    cause = text;
-                    limits.backoff * 2_u32.saturating_pow(attempt - 1)
-                }
-            };
-            if attempt < limits.attempts {
-                tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+                Err(Failure::Connection(cause)) => patience.again(cause, None).await?,
             }
         }
-        Err(self.unavailable(request.what, limits.attempts, &cause))
     }
 
     /// One attempt, with at most two logins in it (nobody, then a token that has run out).
@@ -383,31 +368,6 @@ enum Failure {
     Final(RepositoryError),
 }
 
-/// Whether an answer is for good.
-pub(super) enum Later {
-    No,
-    /// Try again, after this long where the registry says so.
-    Yes(Option<Duration>),
-}
-
-/// Reads status and `Retry-After`.
-pub(super) fn retry_after(response: &Response) -> Later {
-    if !matches!(response.status().as_u16(), 408 | 429 | 500 | 502 | 503 | 504) {
-        return Later::No;
-    }
-    let text = response.headers().get("retry-after").and_then(|value| value.to_str().ok());
-    Later::Yes(text.and_then(|text| pause(text.trim(), jiff::Timestamp::now())))
-}
-
-/// Seconds, or a date (RFC 9110).
-fn pause(text: &str, now: jiff::Timestamp) -> Option<Duration> {
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    Some(Duration::try_from(date.duration_since(now)).unwrap_or(Duration::ZERO))
-}
-
 /// `<url>; rel="next"`.
 fn next_page(link: &str) -> Option<String> {
     link.split(',').find(|part| part.contains("rel=\"next\"") || part.contains("rel=next")).and_then(|part| {
@@ -439,24 +399,5 @@ impl ArtifactStore for Registry {
 
     fn repositories(&self) -> BoxFuture<'_, Result<Option<Vec<String>>, RepositoryError>> {
         self.list_repositories().boxed()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pause_is_a_number_or_a_date() {
-        let now: jiff::Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
-        for (text, expected) in [
-            ("7", Some(7)),
-            ("Mon, 30 Nov 2026 10:00:20 GMT", Some(20)),
-            ("Mon, 30 Nov 2026 09:00:00 GMT", Some(0)),
-            ("soon", None),
-            ("-1", None),
-        ] {
-            assert_eq!(pause(text, now), expected.map(Duration::from_secs), "{text}");
-        }
     }
 }

@@ -6,6 +6,7 @@ mod blob;
 mod client;
 mod http;
 mod pace;
+mod patience;
 mod push;
 mod trust;
 mod web;

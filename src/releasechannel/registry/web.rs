@@ -10,8 +10,8 @@ use url::Url;
 
 use super::Shared;
 use super::auth::basic;
-use super::client::{LONGEST_PAUSE, Later, retry_after};
 use super::http::{chain, untrusted};
+use super::patience::{Later, Patience, retry_after};
 use crate::config::WebConsumer;
 use crate::error::RepositoryError;
 use crate::options::Credential;
@@ -43,33 +43,23 @@ impl Web {
             let reason = format!("with the mirror {mirror} no other host is contacted, and it is at {place}: bundle the channel");
             return Err(RepositoryError::Unsupported { what: what.to_owned(), reason });
         }
-        let limits = &self.shared.options.limits;
         let authorization = self.shared.configuration.web_credential(asked.consumer, url).map(|credential| header(&credential));
         let certificate = self.shared.configuration.web_certificate(asked.consumer, url);
         let own = certificate.map(|certificate| self.shared.http.certified(&certificate)).transpose();
         let login = Login { authorization, own: own.map_err(|error| RepositoryError::malformed(what, error))? };
         let slots = self.slots(place);
         let _slot = slots.acquire().await;
-        let mut cause = String::new();
-        for attempt in 1..=limits.attempts.max(1) {
-            let mut pause = limits.backoff * 2_u32.saturating_pow(attempt - 1);
+        let mut patience = Patience::new(&self.shared.options.limits, place, what);
+        loop {
             match self.follow(url, asked, &login, what).await {
                 Ok(response) => match retry_after(&response) {
                     Later::No => return judged(response, what, place),
-                    Later::Yes(later) => {
-                        cause = format!("it answered {}", response.status());
-                        pause = later.unwrap_or(pause);
-                    }
+                    Later::Yes(later) => patience.again(format!("it answered {}", response.status()), later).await?,
                 },
-                Err(Ok(text)) => cause = text,
+                Err(Ok(cause)) => patience.again(cause, None).await?,
                 Err(Err(error)) => return Err(error),
             }
-            if attempt < limits.attempts {
-                tracing::warn!(%place, %what, attempt, %cause, "trying again");
-                tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
-            }
         }
-        Err(RepositoryError::Unavailable { what: what.to_owned(), place: place.to_owned(), attempts: limits.attempts, cause })
     }
 
     fn slots(&self, host: &str) -> Arc<Semaphore> {

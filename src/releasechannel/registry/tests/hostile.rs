@@ -412,3 +412,14 @@ async fn a_redirect_to_a_file_is_named() {
     let error = blob(&store(&stub, offline()), &Digest::of(b"x")).await.unwrap_err();
     assert!(error.to_string().contains("redirects to a file: URL, where no registry is"), "{error}");
 }
+
+/// Nobody waits a day without a word: the host's own word is the answer, after one request.
+#[tokio::test]
+async fn a_pause_that_nobody_waits_for_is_said_at_once() {
+    let stub = Stub::start(|_, _| http("429 Too Many Requests", &[("retry-after", "86400")], b"")).await;
+    let error = resolve_at(&stub.host, "", &plain(&stub.host)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let words = "it answered 429 Too Many Requests and asks for a pause of 86400 s";
+    assert!(error.to_string().contains(words) && error.to_string().contains("run the same command again then"), "{error}");
+    assert_eq!(stub.seen().len(), 1);
+}
