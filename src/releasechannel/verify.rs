@@ -31,8 +31,10 @@ pub struct Verification {
     pub signatures: Vec<CheckedSignature>,
     /// Component versions whose descriptor has the digest that a proven parent names; the root counts where a signature proves it.
     pub proven: BTreeSet<ComponentVersion>,
-    /// Resources whose bytes were read and have the signed digest.
+    /// Resources whose bytes were read to their end and have the signed digest.
     pub resources_read: usize,
+    /// OCI artifacts beside the descriptors whose manifest was read and has the signed digest. Their layers were not read.
+    pub manifests_read: usize,
     /// OCI artifacts elsewhere whose manifest was asked for and has the signed digest.
     pub artifacts_compared: usize,
     /// Resources whose bytes will be compared with the signed digest when they are used.
@@ -183,7 +185,7 @@ fn check_child(parent: &Node, reference: &Reference, child: &Node) -> Result<boo
     Err(ResolveError::Repository { path, source: RepositoryError::Digest { what, expected, found } })
 }
 
-/// Reads every resource that is beside the descriptors and compares it; of OCI artifacts elsewhere the manifest alone, where it can be had.
+/// Reads every resource that is beside the descriptors and compares it; of OCI artifacts the manifest alone, elsewhere where it can be had.
 /// `verification` is what [`verify`] said.
 pub(crate) async fn verify_resources(
     closure: &Closure,
@@ -201,17 +203,30 @@ pub(crate) async fn verify_resources(
                 continue;
             };
             if matches!(Access::read(&resource.access), Access::LocalBlob { .. }) {
-                if fetcher.prove(node, resource).await? == DigestOf::Packed {
-                    verification.remarks.push(format!("the digest of {what} is that of its packed form, not of its manifest"));
+                match fetcher.prove(node, resource).await? {
+                    DigestOf::Manifest => verification.manifests_read += 1,
+                    DigestOf::Blob => verification.resources_read += 1,
+                    DigestOf::Packed => {
+                        verification
+                            .remarks
+                            .push(format!("the digest of {what} is that of its packed form, not of its manifest"));
+                        verification.resources_read += 1;
+                    }
                 }
-                verification.resources_read += 1;
                 continue;
             }
             check_pin(resource, &expected, &what).map_err(in_node)?;
             elsewhere.push((node, resource));
         }
     }
-    outside::compare(&elsewhere, fetcher, verification).await
+    outside::compare(&elsewhere, fetcher, verification).await?;
+    let unread = verification.manifests_read + verification.artifacts_compared;
+    if unread > 0 {
+        verification.remarks.push(format!(
+            "of {unread} OCI artifacts the manifest was read and no layer: `plinth bundle verify` reads all of an archive or mirror"
+        ));
+    }
+    Ok(())
 }
 
 /// Reads the configuration of every component version and compares it.

@@ -48,8 +48,8 @@ fn human(channel: &Channel, verification: &Verification) -> Vec<String> {
         .extend(verification.signatures.iter().map(|signature| format!("  signature {}  {}", signature.name, signature.verdict)));
     lines.push(format!("  component versions  {} of {}", verification.proven.len(), channel.lock.components.len()));
     lines.push(format!(
-        "  resources  {} read and right, {} elsewhere by their manifests, {} compared when they are used",
-        verification.resources_read, verification.artifacts_compared, verification.resources_later
+        "  resources  {} read and right, {} by their manifests here and {} elsewhere, {} compared when they are used",
+        verification.resources_read, verification.manifests_read, verification.artifacts_compared, verification.resources_later
     ));
     lines.extend(channel.remarks.iter().chain(&verification.remarks).map(|remark| format!("  note: {remark}")));
     lines
@@ -67,7 +67,7 @@ fn document(channel: &Channel, verification: &Verification) -> serde_json::Value
         "proven": verification.is_proven(),
         "signatures": signatures,
         "components": proven,
-        "resources": {"read": verification.resources_read, "compared": verification.artifacts_compared, "byReference": verification.resources_later},
+        "resources": {"read": verification.resources_read, "manifests": verification.manifests_read, "compared": verification.artifacts_compared, "byReference": verification.resources_later},
         "remarks": channel.remarks.iter().chain(&verification.remarks).collect::<Vec<_>>(),
     })
 }
