@@ -113,12 +113,11 @@ fn of_version(version: &str, old: &LockedComponent, new: &LockedComponent) -> Ve
     content.into_iter().chain(has_moved.then(|| Change::Moved { version: version.clone(), resources: list(moved) })).collect()
 }
 
-/// Whether the descriptor says other things. Of locks that do not know what it says apart from places, what they have is compared.
+/// Whether the descriptor says other things. Of locks that do not know what it says apart from places, what they have is compared. One digest
+/// is no proof that both locks say the same of it: they are files, and one of them may be edited.
 fn is_other_descriptor(old: &LockedComponent, new: &LockedComponent, has_moved: bool) -> bool {
-    if old.digest == new.digest {
-        return false;
-    }
     match (&old.content, &new.content) {
+        _ if old.digest == new.digest && (old.content.is_none() || new.content.is_none()) => old.signatures != new.signatures,
         (Some(before), Some(after)) => before != after || old.signatures != new.signatures,
         _ => !has_moved || old.references != new.references,
     }

@@ -78,6 +78,20 @@ pub enum RepositoryError {
         /// What is wrong, with line and column where there are any.
         reason: String,
     },
+    /// Two artifacts want one name of a mirror.
+    #[error("{what}")]
+    Clash {
+        /// The name, and both.
+        what: String,
+    },
+    /// Tags of a registry lead to other content than what is to be pushed.
+    #[error("{place} has other content under {} of the tags, and nothing was sent:\n  {}", tags.len(), tags.join("\n  "))]
+    Taken {
+        /// The registry with its path.
+        place: String,
+        /// Each tag with what it leads to and should lead to.
+        tags: Vec<String>,
+    },
     /// A bound was passed.
     #[error("{what} is over the limit of {limit} {unit}")]
     Limit {
@@ -119,6 +133,8 @@ impl RepositoryError {
             | Self::Untrusted { .. }
             | Self::Digest { .. }
             | Self::Malformed { .. }
+            | Self::Clash { .. }
+            | Self::Taken { .. }
             | Self::Limit { .. }
             | Self::Unsupported { .. }
             | Self::File { .. } => ErrorKind::Refused,
@@ -269,6 +285,12 @@ impl ResolveError {
             }
             Self::Repository { source: RepositoryError::Untrusted { .. }, .. } => {
                 Some("--ca PATH names a further authority for certificates")
+            }
+            Self::Repository { source: RepositoryError::Clash { .. }, .. } => Some(
+                "a mirror drops the host of a name: --select one of the versions, or have the channel's maker tag one otherwise",
+            ),
+            Self::Repository { source: RepositoryError::Taken { .. }, .. } => {
+                Some("--move-tags moves them; who pulls by tag gets the new content then")
             }
             Self::NoVersion { wanted, there, .. } if is_spelled_otherwise(wanted, there) => {
                 Some("versions are compared as they are spelled: v1.2.0 is not 1.2.0")

@@ -59,7 +59,7 @@ pub use image::ImageReference;
 pub use lock_file::{lock_file, the_lock_file};
 pub use options::{CacheFolder, Credential, Limits, Options, Verify};
 pub use policy::with_platform;
-pub use registry::{Pushed, Registries, push};
+pub use registry::{PushRules, Pushed, Registries, push, push_by};
 pub use repository::{BlobStream, ComponentRepository, ComponentVersion, FoundDescriptor};
 pub use resolve::{find_descriptor, inspect, platform_file, repository_from_spec, resolve};
 pub use selection::Selection;

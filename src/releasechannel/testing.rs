@@ -193,6 +193,12 @@ async fn serve(mut stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &(dyn Fn(&
         head.push(byte[0]);
     }
     let text = String::from_utf8_lossy(&head).into_owned();
+    // A connection that is closed with bytes in it is one that broke.
+    let length = text.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
+    let mut body = vec![0; length.unwrap_or_default()];
+    if stream.read_exact(&mut body).await.is_err() {
+        return;
+    }
     let mut words = text.split(' ').skip(1);
     let seen = Seen { path: words.next().unwrap().into(), headers: text.clone() };
     let count = {

@@ -8,22 +8,22 @@ use tempfile::TempDir;
 
 use crate::{CHANNEL, archive, bundled, plinth, static_program};
 
-struct Site {
+pub(crate) struct Site {
     folder: TempDir,
-    registry: Registry,
+    pub(crate) registry: Registry,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: TempDir::new().unwrap(), registry: Registry::start().unwrap() }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
     /// The lock of the source in a file.
-    fn lock(&self, source: &str) -> String {
+    pub(crate) fn lock(&self, source: &str) -> String {
         let path = self.path("lock.json");
         plinth(&["channel", "lock", source, "-f", &path]).with_code(0);
         path

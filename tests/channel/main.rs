@@ -7,6 +7,7 @@ mod cache;
 mod documents;
 mod list;
 mod prove;
+mod push;
 mod words;
 
 use std::path::{Path, PathBuf};

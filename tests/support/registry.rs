@@ -95,6 +95,13 @@ impl Registry {
             .collect())
     }
 
+    /// The file that it keeps the bytes of a digest in, `sha256:…`.
+    pub fn stored(&self, digest: &str) -> PathBuf {
+        let hex = digest.trim_start_matches("sha256:");
+        let sums = self.folder.path().join("blobs/docker/registry/v2/blobs/sha256");
+        sums.join(&hex[..2]).join(hex).join("data")
+    }
+
     /// An HTTP client that trusts it.
     ///
     /// # Panics

@@ -162,6 +162,12 @@ pub struct BundlePush {
     pub file: PathBuf,
     /// REGISTRY[/PATH]
     pub registry: String,
+    /// Move tags that lead to other content there; without it nothing is sent where there are any
+    #[arg(long)]
+    pub move_tags: bool,
+    /// Read what is there already, and send again what is damaged
+    #[arg(long)]
+    pub mend: bool,
     /// How to get there.
     #[command(flatten)]
     pub access: AccessArgs,

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use plinth_api::lock::{LockedRef, ReleaseLock};
 use plinth_releasechannel::{
-    Change, Channel, CheckedSignature, Contents, Format, Registries, RepositoryRef, Selection,
+    Change, Channel, CheckedSignature, Contents, Format, Limits, PushRules, Registries, RepositoryRef, Selection,
     bundle::{self, Completeness, Kept, Program, Survey},
-    program, push,
+    program, push_by,
 };
 use plinth_run::Outcome;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
         if failure.hint.is_some() { failure } else { failure.hint(hint) }
     })?;
     match packed {
-        Some(program) => program.add_to(&mut bundle),
+        Some(program) => program.add_to(&mut bundle).map_err(|error| refusal(&error))?,
         None => bundle.remarks.push(format!("the channel brings {} itself", program::COMPONENT)),
     }
     let written = {
@@ -129,17 +129,37 @@ async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
     let target = RepositoryRef::parse(&args.registry).map_err(|error| refusal(&error))?;
     let contents = open(&args.file, options.limits.clone()).await?;
     let registries = Registries::new(&options).map_err(|error| refusal(&error))?;
+    founded(&contents, &options.limits, args).await?;
+    if !bundle::has_lock(&contents) {
+        out.talk("note: plinth bundle create has not made this archive: it has no lock, so that nothing says what else should be in it");
+    }
     tell_referred(&contents, options.limits.clone(), out).await?;
-    let pushed = push(&contents, &target, &registries).await.map_err(|error| refusal(&error.into()))?;
+    let rules = PushRules { move_tags: args.move_tags, mend: args.mend };
+    let pushed = push_by(&contents, &target, &registries, rules).await.map_err(|error| refusal(&error.into()))?;
+    pushed.moved.iter().for_each(|moved| out.talk(&format!("moved {moved}")));
+    let mended = if pushed.mended > 0 { format!(", {} of them damaged before", pushed.mended) } else { String::new() };
     out.talk(&format!(
-        "{} manifests put and {} there already, {} blobs sent and {} there already, to {target}",
+        "{} manifests put and {} there already, {} blobs sent and {} there already{mended}, to {target}",
         pushed.manifests, pushed.unchanged, pushed.blobs, pushed.skipped
     ));
     Ok(Outcome::Done)
 }
 
+/// Nothing is published that the archive's own descriptors and lock do not say.
+async fn founded(contents: &Contents, limits: &Limits, args: &BundlePush) -> Result<(), Failure> {
+    let unfounded = bundle::unfounded(contents, limits).await;
+    if unfounded.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = unfounded.iter().map(|line| format!("\n  {line}")).collect();
+    let message =
+        format!("the index of {} is not what its components say, and nothing was sent:{}", args.file.display(), lines.concat());
+    Err(Failure::refused(message)
+        .hint("somebody has changed the archive, or it is incomplete: make it again with plinth bundle create"))
+}
+
 /// An archive by reference takes no content along: whoever pushes one should know.
-async fn tell_referred(contents: &Contents, limits: plinth_releasechannel::Limits, out: Out) -> Result<(), Failure> {
+async fn tell_referred(contents: &Contents, limits: Limits, out: Out) -> Result<(), Failure> {
     let referred = bundle::referred(contents, limits).await.map_err(|error| refusal(&error))?;
     if let Some(first) = referred.first() {
         let count = referred.len();
@@ -238,7 +258,7 @@ fn staging_of(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-async fn open(file: &Path, limits: plinth_releasechannel::Limits) -> Result<Contents, Failure> {
+async fn open(file: &Path, limits: Limits) -> Result<Contents, Failure> {
     let path = file.to_owned();
     let opened = tokio::task::spawn_blocking(move || Contents::open(&path, &limits)).await;
     opened

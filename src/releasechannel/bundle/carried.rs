@@ -43,19 +43,21 @@ impl Program {
     }
 
     /// Adds it. Where the channel has the component, the bundle says so and stays as it is.
-    pub fn add_to(self, bundle: &mut Bundle) {
+    pub fn add_to(self, bundle: &mut Bundle) -> Result<(), ResolveError> {
         let repository = format!("{DESCRIPTORS}/{}", program::COMPONENT);
         if bundle.contents.artifacts.iter().any(|entry| entry.repository == repository) {
             bundle.remarks.push(format!("the channel brings {} itself", program::COMPONENT));
-            return;
+            return Ok(());
         }
         bundle.resources += 1;
         bundle.bytes += self.added.size;
         bundle.contents.blobs.extend(self.contents.blobs);
         bundle.contents.artifacts.extend(self.contents.artifacts);
-        list_by_name(Some(&self.added.name), &self.added.manifests, bundle);
+        let what = format!("resource {} of {}:{}", program::RESOURCE, program::COMPONENT, self.version);
+        list_by_name(what, Some(&self.added.name), &self.added.manifests, bundle)?;
         bundle.contents.artifacts.sort();
         bundle.contents.artifacts.dedup();
+        Ok(())
     }
 }
 

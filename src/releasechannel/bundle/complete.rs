@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plinth_api::lock::{LockedResource, ReleaseLock};
 
-use super::names::{self, Named};
+use super::names::{self, Called};
 use super::origin::{self, Origin};
 use super::{Kept, proof};
 use crate::access::Access;
@@ -106,7 +106,7 @@ struct Look<'a> {
     leads_out: bool,
     /// Whether it was made by `bundle create`.
     is_ours: bool,
-    images: Vec<Named>,
+    images: Vec<Called>,
     found: Completeness,
 }
 
@@ -130,10 +130,17 @@ impl<'a> Look<'a> {
         let nodes = self.nodes(lock, &root).await?;
         let original = self.original(&root).await?;
         self.is_ours = original.is_some();
+        let mut left_out = 0;
         for locked in &lock.components {
             let Some(node) = nodes.get(&ComponentVersion::new(&locked.name, &locked.version)) else { continue };
+            left_out += node.descriptor.references.len().saturating_sub(locked.references.len());
             self.found.missing.extend(proof::differences(node, locked, original.as_ref()));
             self.component(node, &locked.resources).await?;
+        }
+        if left_out > 0 {
+            self.found.remarks.push(format!(
+                "{left_out} component references are not in the lock, as where it was made with a selection: what they lead to was not looked for"
+            ));
         }
         let proven = findings(&nodes, &root, &self.keys, crate::resolve::now());
         self.found.missing.extend(proven.wrong);
@@ -194,6 +201,7 @@ impl<'a> Look<'a> {
         let location = self.repository.location("");
         let base = location.trim_end_matches(&format!("{DESCRIPTORS}/"));
         let (store, images) = (self.repository.artifacts(), std::mem::take(&mut self.images));
+        self.found.missing.extend(names::clashes(&images));
         let names = names::look(store.as_ref(), base, &images, self.kept).await?;
         if self.is_ours || names.there > 0 {
             self.found.missing.extend(names.missing);
@@ -239,14 +247,11 @@ impl<'a> Look<'a> {
 
     async fn resource(&mut self, node: &Node, locked: &LockedResource) -> Result<(), RepositoryError> {
         let name = format!("resource {} of {}", locked.name, node.at());
-        let Some(resource) = node.descriptor.resources.iter().find(|there| proof::is_resource(there, locked)) else {
-            self.found.missing.push(name);
+        let resource = node.descriptor.resources.iter().find(|there| proof::is_resource(there, locked));
+        let (Some(resource), None) = (resource, proof::otherwise(node, locked, self.is_ours)) else {
+            self.found.missing.extend(proof::otherwise(node, locked, self.is_ours));
             return Ok(());
         };
-        if let Some(difference) = proof::unlike(resource, locked) {
-            self.found.missing.push(format!("{name}: {difference}"));
-            return Ok(());
-        }
         let access = Access::read(&resource.access);
         if access == Access::Nothing {
             return Ok(());
@@ -313,10 +318,10 @@ pub(super) fn lacks(missing: &mut Vec<String>, what: String, error: RepositoryEr
 }
 
 /// The ordinary name of an image that is beside its component.
-fn ordinary(resource: &Resource, artifact: &Artifact, what: &str) -> Option<Named> {
+fn ordinary(resource: &Resource, artifact: &Artifact, what: &str) -> Option<Called> {
     match Access::read(&resource.access) {
-        Access::LocalBlob { media_type, reference_name, .. } if is_manifest_type(&media_type) && !reference_name.is_empty() => {
-            Some(Named { what: what.to_owned(), name: reference_name, digest: artifact.manifest.digest.clone() })
+        Access::LocalBlob { media_type, reference_name, .. } if is_manifest_type(&media_type) => {
+            Called::new(what.to_owned(), &reference_name, artifact.manifest.digest.clone())
         }
         _ => None,
     }

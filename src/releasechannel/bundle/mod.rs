@@ -3,6 +3,7 @@
 //! Fields that signatures cover are never touched: only `access` changes, and what it leads to is proven by the digest that was there.
 
 mod carried;
+mod claims;
 mod complete;
 mod kept;
 mod names;
@@ -18,10 +19,12 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value, json};
 
 pub use carried::{Program, survey_program};
+pub use claims::unfounded;
 #[cfg(test)]
 pub(crate) use complete::missing;
 pub use complete::{Completeness, missing_at, of_lock};
 pub use kept::Kept;
+use names::{Called, clash};
 pub use origin::{kept_at, original_lock};
 use staging::{Fetched, Staging};
 pub use survey::{Item, Survey, survey};
@@ -33,7 +36,6 @@ use crate::closure::Node;
 use crate::ctf::{Contents, IndexEntry};
 use crate::descriptor::{Descriptor, Resource, Schema};
 use crate::error::{RepositoryError, ResolveError};
-use crate::image::is_tag;
 use crate::normalise::{Normalisation, normalise};
 use crate::options::Limits;
 use crate::program;
@@ -57,12 +59,14 @@ pub struct Bundle {
     pub bytes: u64,
     /// What a person should know.
     pub remarks: Vec<String>,
+    /// Images by their ordinary names.
+    called: Vec<Called>,
 }
 
 impl Bundle {
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let contents = Contents { place: "bundle".to_owned(), ..Contents::default() };
-        Self { contents, resources: 0, bytes: 0, remarks: Vec::new() }
+        Self { contents, resources: 0, bytes: 0, remarks: Vec::new(), called: Vec::new() }
     }
 }
 
@@ -116,8 +120,7 @@ fn is_beside(source: &Resource) -> bool {
 
 /// Adds plinth itself, packed now.
 pub(crate) fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, staging: &Path) -> Result<(), ResolveError> {
-    Program::pack(executable, version, staging)?.add_to(bundle);
-    Ok(())
+    Program::pack(executable, version, staging)?.add_to(bundle)
 }
 
 /// plinth alone, as a bundle has it, with the ordinary name of its image: for a mirror that no bundle brought it to.
@@ -139,10 +142,11 @@ fn add_component(node: &Node, fetched: Vec<Packed>, bundle: &mut Bundle) -> Resu
         Schema::V3Alpha1 => ("/spec/resources", "/spec/sources"),
     };
     let (mut blobs, mut fetched) = (Blobs::default(), fetched.into_iter());
-    for (element, _) in elements(&mut document, resources, &node.descriptor.resources).filter(|(_, read)| has_content(read)) {
+    for (element, read) in elements(&mut document, resources, &node.descriptor.resources).filter(|(_, read)| has_content(read)) {
         let packed = fetched.next().expect("one for each resource with content");
         bundle.resources += 1;
-        list_by_name(packed.reference_name.as_ref(), &packed.manifests, bundle);
+        let what = format!("resource {} of {}", read.identity, node.at());
+        list_by_name(what, packed.reference_name.as_ref(), &packed.manifests, bundle)?;
         localize(element, &packed);
         blobs.add(packed, "resource", element);
     }
@@ -199,37 +203,37 @@ fn localize(element: &mut Map<String, Value>, packed: &Packed) {
     element.insert("access".to_owned(), access);
 }
 
-/// An image is also there under its ordinary name, so that a mirror can be pulled from like any registry. Where two hosts had the same
-/// name for different content, the second is there by digest alone.
-fn list_by_name(name: Option<&String>, manifests: &[(crate::Digest, String)], bundle: &mut Bundle) {
-    let (Some((repository, tag)), Some((digest, _))) = (name.and_then(|name| name.rsplit_once(':')), manifests.first()) else {
-        return;
-    };
-    if !is_tag(tag) {
-        return;
+/// An image is also there under its ordinary name, so that a mirror can be pulled from like any registry. Two hosts may have had the same
+/// name for different content: then there is no mirror that could have both.
+fn list_by_name(
+    what: String,
+    name: Option<&String>,
+    manifests: &[(crate::Digest, String)],
+    bundle: &mut Bundle,
+) -> Result<(), RepositoryError> {
+    let Some((digest, _)) = manifests.first() else { return Ok(()) };
+    let Some(called) = name.and_then(|name| Called::new(what, name, digest.clone())) else { return Ok(()) };
+    let is_same = |other: &&Called| other.repository == called.repository && other.tag == called.tag;
+    if let Some(owner) = bundle.called.iter().find(is_same).filter(|owner| owner.digest != called.digest) {
+        return Err(RepositoryError::Clash { what: clash(owner, &called) });
     }
-    let other = bundle
-        .contents
-        .artifacts
-        .iter()
-        .find(|entry| entry.repository == repository && entry.tag.as_deref() == Some(tag) && entry.digest != *digest);
-    let tag = if other.is_some() {
-        bundle.remarks.push(format!(
-            "{repository}:{tag} is the name of two different artifacts; the second can be pulled by digest {digest} only"
-        ));
-        None
-    } else {
-        Some(tag.to_owned())
-    };
     let entry = |tag: Option<String>, (digest, media_type): &(crate::Digest, String)| IndexEntry {
-        repository: repository.to_owned(),
+        repository: called.repository.clone(),
         tag,
         digest: digest.clone(),
         media_type: media_type.clone(),
     };
-    bundle.contents.artifacts.push(entry(tag, &manifests[0]));
+    let artifacts = &mut bundle.contents.artifacts;
+    artifacts.push(entry(Some(called.tag.clone()), &manifests[0]));
     // One of the two OCM tools finds members of an index only where they are listed beside it.
-    bundle.contents.artifacts.extend(manifests[1..].iter().map(|member| entry(None, member)));
+    artifacts.extend(manifests[1..].iter().map(|member| entry(None, member)));
+    bundle.called.push(called);
+    Ok(())
+}
+
+/// Whether an archive says what it was made from.
+pub fn has_lock(contents: &Contents) -> bool {
+    contents.artifacts.iter().any(|entry| entry.repository.starts_with(LOCK_REPOSITORY))
 }
 
 /// Which platforms an archive was made for, as its lock says. An archive of somebody else is one with all.

@@ -8,15 +8,42 @@ use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::repository::{ArtifactStore, Manifest, Pointer, entry_digest};
 
-/// An image that is beside its component, and what it is called.
+/// An image that is beside its component, and its ordinary name: the one that it had, without the host.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct Called {
     /// The resource.
     pub(super) what: String,
-    /// `repository:tag`, without host.
-    pub(super) name: String,
+    pub(super) repository: String,
+    pub(super) tag: String,
     /// Its manifest.
     pub(super) digest: Digest,
+}
+
+impl Called {
+    /// `name` is `repository:tag`; one without a tag is none to pull by.
+    pub(super) fn new(what: String, name: &str, digest: Digest) -> Option<Self> {
+        let (repository, tag) = name.rsplit_once(':').filter(|(_, tag)| crate::image::is_tag(tag))?;
+        Some(Self { what, repository: repository.to_owned(), tag: tag.to_owned(), digest })
+    }
+}
+
+/// Names that two different artifacts want: which of them a node would get is chance, so that there can be no such mirror.
+pub(super) fn clashes(all: &[Called]) -> Vec<String> {
+    let mut owners: BTreeMap<(&str, &str), &Called> = BTreeMap::new();
+    let mut clashes = Vec::new();
+    for called in all {
+        let owner = *owners.entry((&called.repository, &called.tag)).or_insert(called);
+        if owner.digest != called.digest {
+            clashes.push(clash(owner, called));
+        }
+    }
+    clashes
+}
+
+/// Both of them.
+pub(super) fn clash(owner: &Called, other: &Called) -> String {
+    let Called { repository, tag, what, digest } = owner;
+    format!("{repository}:{tag} would be the name of two artifacts: {digest} ({what}) and {} ({})", other.digest, other.what)
 }
 
 /// What was found.
@@ -29,17 +56,14 @@ pub(super) struct Names {
     pub(super) there: usize,
 }
 
-/// Looks for every image by name, in `base` of the store. Of two with one name the first has it; the second is there by digest.
-pub(super) async fn look(store: &dyn ArtifactStore, base: &str, all: &[Named], kept: &Kept) -> Result<Names, RepositoryError> {
-    let mut owners: BTreeMap<&str, &Digest> = BTreeMap::new();
+/// Looks for every image by name, in `base` of the store.
+pub(super) async fn look(store: &dyn ArtifactStore, base: &str, all: &[Called], kept: &Kept) -> Result<Names, RepositoryError> {
     let mut search = Search { store, kept, names: Names::default(), seen: BTreeSet::new() };
-    for named in all {
-        let Some((path, tag)) = named.name.rsplit_once(':').filter(|(_, tag)| crate::image::is_tag(tag)) else { continue };
-        let repository = format!("{base}{path}");
-        let owner = *owners.entry(&named.name).or_insert(&named.digest);
-        let pointer = if *owner == named.digest { Pointer::Tag(tag.to_owned()) } else { Pointer::Digest(named.digest.clone()) };
-        if search.seen.insert((format!("{repository}{pointer}"), named.digest.clone())) {
-            search.image(&repository, &pointer, named).await?;
+    for called in all {
+        let repository = format!("{base}{}", called.repository);
+        let pointer = Pointer::Tag(called.tag.clone());
+        if search.seen.insert((format!("{repository}{pointer}"), called.digest.clone())) {
+            search.image(&repository, &pointer, called).await?;
         }
     }
     Ok(search.names)
@@ -53,16 +77,16 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    async fn image(&mut self, repository: &str, pointer: &Pointer, named: &Named) -> Result<(), RepositoryError> {
-        let what = format!("image {repository}{pointer}, the ordinary name of {}", named.what);
+    async fn image(&mut self, repository: &str, pointer: &Pointer, called: &Called) -> Result<(), RepositoryError> {
+        let what = format!("image {repository}{pointer}, the ordinary name of {}", called.what);
         self.names.wanted += 1;
         match self.store.manifest(repository, pointer).await {
-            Ok(found) if found.digest == named.digest => {
+            Ok(found) if found.digest == called.digest => {
                 self.names.there += 1;
                 self.below(repository, found, &what).await
             }
             Ok(found) => {
-                self.names.missing.push(format!("{what}: it is {}, not {}", found.digest, named.digest));
+                self.names.missing.push(format!("{what}: it is {}, not {}", found.digest, called.digest));
                 Ok(())
             }
             Err(error) => self.lacks(what, error),

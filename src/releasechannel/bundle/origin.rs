@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plinth_api::lock::{LockedComponent, ReleaseLock};
+use plinth_api::lock::{LockedComponent, ReferenceTarget, ReleaseLock};
 use serde_json::{Value, json};
 
 use super::{Kept, LOCK_REPOSITORY, LOCK_TYPE};
@@ -93,6 +93,17 @@ pub(super) async fn at(
     Ok(Some(Origin { lock, copies, kept }))
 }
 
+/// Of a bundle that was made with a selection from another, the lock names what is in it, and no more.
+fn keep_what_is_there(lock: &mut ReleaseLock, there: &ReleaseLock) {
+    let names: BTreeSet<(&str, &str)> =
+        there.components.iter().map(|component| (component.name.as_str(), component.version.as_str())).collect();
+    lock.components.retain(|component| names.contains(&(component.name.as_str(), component.version.as_str())));
+    for component in &mut lock.components {
+        let is_there = |target: &ReferenceTarget| names.contains(&(target.component_name.as_str(), target.version.as_str()));
+        component.references.retain(|reference| is_there(&reference.target));
+    }
+}
+
 struct Layers<'a> {
     store: &'a dyn ArtifactStore,
     repository: &'a str,
@@ -113,7 +124,8 @@ impl Layers<'_> {
 pub(super) fn add(origin: Option<Origin>, channel: &Channel, kept: &Kept, contents: &mut Contents) {
     let mut layers = Vec::new();
     let fresh = || Origin { lock: channel.lock.clone(), copies: Copies::default(), kept: Kept::default() };
-    let Origin { lock, mut copies, .. } = origin.unwrap_or_else(fresh);
+    let Origin { mut lock, mut copies, .. } = origin.unwrap_or_else(fresh);
+    keep_what_is_there(&mut lock, &channel.lock);
     let first: BTreeMap<String, &str> =
         lock.components.iter().map(|component| (key(component), component.digest.as_str())).collect();
     for component in &channel.lock.components {

@@ -3,19 +3,24 @@
 use plinth_api::lock::{LockedComponent, LockedReference, LockedResource};
 
 use super::origin::Origin;
+use super::staging::reference_name_of;
 use crate::access::Access;
 use crate::closure::Node;
 use crate::descriptor::{Reference, Resource, content, of_signature};
+use crate::fetch::is_manifest_type;
+use crate::resolve::locked_component;
 
-/// What keeps it from being that, each named; empty where it is. `origin` is what the place itself says it was copied from.
+/// What keeps it from being that, each named; empty where it is. `origin` is what the place itself says it was copied from. A lock is a file
+/// that can be edited too: all that it says of a descriptor is compared, whatever digest it has for it.
 pub(super) fn differences(node: &Node, locked: &LockedComponent, origin: Option<&Origin>) -> Vec<String> {
-    if node.digest.as_str() == locked.digest {
-        return Vec::new();
-    }
     let at = node.at();
     let mut lines = lacking(node, locked);
+    if node.digest.as_str() == locked.digest {
+        lines.extend(edited(node, locked));
+        return lines;
+    }
     match &locked.content {
-        Some(expected) if *expected == content(&node.descriptor).as_str() => {}
+        Some(expected) if *expected == content(&node.descriptor).as_str() => lines.extend(unlisted(node, locked)),
         Some(_) => {
             lines.extend(added(node, locked));
             if lines.is_empty() {
@@ -31,6 +36,35 @@ pub(super) fn differences(node: &Node, locked: &LockedComponent, origin: Option<
         lines.push(format!("component {at}: no copy of it on the way here had the descriptor {} of the lock", locked.digest));
     }
     lines
+}
+
+/// What a lock says otherwise of the very descriptor that it names. References may be left out by a selection.
+fn edited(node: &Node, locked: &LockedComponent) -> Vec<String> {
+    let (at, ours) = (node.at(), locked_component(node));
+    let mut lines = unlisted(node, locked);
+    if locked.content.is_some() && locked.content != ours.content {
+        lines.push(format!("component {at}: the lock's digest of what it says is not that of its descriptor"));
+    }
+    let is_known = |name: &str| locked.signatures.iter().any(|known| known.name == name);
+    let unknown = ours.signatures.iter().filter(|signature| !is_known(&signature.name));
+    lines.extend(unknown.map(|signature| format!("component {at}: its signature {} is not in the lock", signature.name)));
+    for resource in &ours.resources {
+        let same = locked.resources.iter().find(|known| {
+            known.name == resource.name && known.extra_identity == resource.extra_identity && known.version == resource.version
+        });
+        if same.is_some_and(|known| known.access != resource.access) {
+            lines.push(format!("resource {} of {at}: its access is another one in the lock", resource.name));
+        }
+    }
+    lines
+}
+
+/// Resources of the descriptor that the lock has not.
+fn unlisted(node: &Node, locked: &LockedComponent) -> Vec<String> {
+    let at = node.at();
+    let unlisted = |there: &&Resource| !locked.resources.iter().any(|known| is_resource(there, known));
+    let line = |resource: &Resource| format!("component {at}: its resource {} is not in the lock", resource.identity);
+    node.descriptor.resources.iter().filter(unlisted).map(line).collect()
 }
 
 /// What the lock has and the descriptor has not.
@@ -59,13 +93,11 @@ fn added(node: &Node, locked: &LockedComponent) -> Vec<String> {
     let (at, descriptor) = (node.at(), &node.descriptor);
     let references =
         descriptor.references.iter().filter(|there| !locked.references.iter().any(|known| is_reference(there, known)));
-    let resources = descriptor.resources.iter().filter(|there| !locked.resources.iter().any(|known| is_resource(there, known)));
     let of_reference = |reference: &Reference| {
         let (component, version) = (&reference.component, &reference.version);
         format!("component {at}: its reference {} to {component}:{version} is not in the lock", reference.identity)
     };
-    let of_resource = |resource: &Resource| format!("component {at}: its resource {} is not in the lock", resource.identity);
-    references.map(of_reference).chain(resources.map(of_resource)).collect()
+    references.map(of_reference).chain(unlisted(node, locked)).collect()
 }
 
 fn is_reference(there: &Reference, known: &LockedReference) -> bool {
@@ -75,13 +107,30 @@ fn is_reference(there: &Reference, known: &LockedReference) -> bool {
         && there.version == known.target.version
 }
 
+/// What a resource of the lock lacks or has otherwise in the descriptor, before it is read. Where plinth made the copy, its ordinary name is
+/// the one that it had: no signature covers that.
+pub(super) fn otherwise(node: &Node, known: &LockedResource, is_ours: bool) -> Option<String> {
+    let name = format!("resource {} of {}", known.name, node.at());
+    let Some(there) = node.descriptor.resources.iter().find(|there| is_resource(there, known)) else { return Some(name) };
+    let renamed = || if is_ours { renamed(there, known) } else { None };
+    unlike(there, known).or_else(renamed).map(|difference| format!("{name}: {difference}"))
+}
+
+fn renamed(there: &Resource, known: &LockedResource) -> Option<String> {
+    let Access::LocalBlob { media_type, reference_name, .. } = Access::read(&there.access) else { return None };
+    let before = reference_name_of(&known.access).unwrap_or_default();
+    let said = |name: &str| if name.is_empty() { "nothing".to_owned() } else { name.to_owned() };
+    (is_manifest_type(&media_type) && reference_name != before)
+        .then(|| format!("it is called {}, and {} in the lock", said(&reference_name), said(&before)))
+}
+
 /// Whether it is the resource that the lock means.
 pub(super) fn is_resource(there: &Resource, known: &LockedResource) -> bool {
     there.identity.name == known.name && there.identity.extra == known.extra_identity && there.version == known.version
 }
 
 /// Why a resource of the descriptor cannot be what the lock says, before it is read.
-pub(super) fn unlike(there: &Resource, known: &LockedResource) -> Option<String> {
+fn unlike(there: &Resource, known: &LockedResource) -> Option<String> {
     if there.kind != known.kind {
         return Some(format!("its type is {}, not {}", there.kind, known.kind));
     }

@@ -240,7 +240,7 @@ fn plain_digest(resource: &Resource, what: &str) -> Result<Option<Digest>, Repos
 
 /// The name that an image goes to a mirror under. It is no part of what is signed, so that one that leads elsewhere is refused.
 fn ordinary_name(resource: &Resource, what: &str) -> Result<Option<String>, RepositoryError> {
-    let name = reference_name(resource);
+    let name = reference_name_of(&resource.access);
     match &name {
         Some(text) if ImageReference::parse(&format!("relative.invalid/{text}")).is_none() => {
             Err(RepositoryError::malformed(what, format!("its referenceName {text:?} is no repository with a tag")))
@@ -250,8 +250,8 @@ fn ordinary_name(resource: &Resource, what: &str) -> Result<Option<String>, Repo
 }
 
 /// `repository:tag`, without the host: what both OCM tools keep.
-fn reference_name(resource: &Resource) -> Option<String> {
-    match Access::read(&resource.access) {
+pub(super) fn reference_name_of(access: &Value) -> Option<String> {
+    match Access::read(access) {
         Access::LocalBlob { reference_name, .. } => Some(reference_name).filter(|name| !name.is_empty()),
         Access::OciArtifact { image } => name_of(&image),
         Access::Relative { reference } => name_of(&format!("relative.invalid/{}", reference.trim_start_matches('/'))),

@@ -136,7 +136,7 @@ async fn show_04_program() {
     let registry = RealRegistry::start().await;
     let program = elf(0x3e, 1);
     let (folder, path) = file(&program);
-    let mut bundle = Bundle { contents: Contents::default(), resources: 0, bytes: 0, remarks: Vec::new() };
+    let mut bundle = Bundle::empty();
     bundle::add_program(&mut bundle, &path, "v0.1.0", &folder.path().join("blobs")).unwrap();
     bundle::add_program(&mut bundle, &path, "v0.1.0", &folder.path().join("blobs")).unwrap();
     assert_eq!((bundle.resources, bundle.remarks.len()), (1, 1), "{:?}", bundle.remarks);
@@ -178,7 +178,7 @@ async fn show_04_program() {
 #[test]
 fn a_bundle_without_a_static_build_says_why() {
     let (folder, path) = file(&elf(0x3e, 3));
-    let mut bundle = Bundle { contents: Contents::default(), resources: 0, bytes: 0, remarks: Vec::new() };
+    let mut bundle = Bundle::empty();
     let error = bundle::add_program(&mut bundle, &path, "v0.1.0", folder.path()).unwrap_err();
     assert!(bundle.contents.artifacts.is_empty() && error.to_string().contains("not a static build"), "{error}");
 }

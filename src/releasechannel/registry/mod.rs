@@ -14,7 +14,7 @@ mod web;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-pub use push::{Pushed, push};
+pub use push::{PushRules, Pushed, push, push_by};
 use tokio::sync::Semaphore;
 
 use crate::cache::{CachedStore, ContentCache};

@@ -1,25 +1,36 @@
 //! Pushing a CTF to a registry: manifests byte-identical, blobs that are there skipped, mounts where possible.
 
+mod mend;
+mod tags;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use reqwest::header::HeaderValue;
 use reqwest::{Body, Method, StatusCode};
-use url::Url;
 
 use super::Registries;
-use super::client::{MANIFESTS, Registry, Request};
+use super::client::{Registry, Request};
 use super::http::chain;
 use crate::bundle::Kept;
 use crate::ctf::{ContentStore, Contents, IndexEntry, open_payload};
 use crate::digest::Digest;
-use crate::error::{ErrorKind, RepositoryError};
-use crate::repository::{Manifest, entry_digest, media_type};
+use crate::error::RepositoryError;
+use crate::repository::{Content, Manifest, entry_digest, media_type};
 use crate::source::RepositoryRef;
 
-/// What was done.
+/// How far a push may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PushRules {
+    /// Whether tags that lead to other content are moved.
+    pub move_tags: bool,
+    /// Whether what is there already is read, and sent again where it is damaged.
+    pub mend: bool,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pushed {
     /// Manifests and indexes put.
     pub manifests: usize,
@@ -29,11 +40,25 @@ pub struct Pushed {
     pub blobs: usize,
     /// Blobs that were there already, or were taken over from another repository of the registry.
     pub skipped: usize,
+    /// Blobs and manifests that were there with other bytes than their digests say, and are right now.
+    pub mended: usize,
+    /// Tags that led elsewhere before, each with both digests.
+    pub moved: Vec<String>,
+}
+
+/// Pushes everything that a CTF lists, and moves tags that lead elsewhere.
+pub async fn push(contents: &Contents, target: &RepositoryRef, registries: &Registries) -> Result<Pushed, RepositoryError> {
+    push_by(contents, target, registries, PushRules { move_tags: true, mend: false }).await
 }
 
 /// Pushes everything that a CTF lists below the target's path. The order is: blobs, manifests, indexes, and all tags last, so that a
-/// reader never finds something incomplete.
-pub async fn push(contents: &Contents, target: &RepositoryRef, registries: &Registries) -> Result<Pushed, RepositoryError> {
+/// reader never finds something incomplete. Where tags lead elsewhere and must not be moved, nothing is sent.
+pub async fn push_by(
+    contents: &Contents,
+    target: &RepositoryRef,
+    registries: &Registries,
+    rules: PushRules,
+) -> Result<Pushed, RepositoryError> {
     let RepositoryRef::Oci { host, sub_path, plain_http } = target else {
         return Err(RepositoryError::Unsupported {
             what: target.to_string(),
@@ -48,18 +73,20 @@ pub async fn push(contents: &Contents, target: &RepositoryRef, registries: &Regi
         store: &store,
         sub_path,
         kept: crate::bundle::kept_of(contents),
+        rules,
         pushed: Pushed::default(),
         blobs: BTreeMap::new(),
         manifests: BTreeSet::new(),
     };
     contents.artifacts.iter().try_for_each(|entry| named_well(entry, target))?;
+    let tags = push.tags(&contents.artifacts, target).await?;
     for entry in &contents.artifacts {
         let repository = push.repository(entry);
         push.manifest(&repository, &entry.digest, &entry.media_type).await?;
     }
     // A release is found by its tag only once all of it is there.
-    for entry in &contents.artifacts {
-        push.tag(entry).await?;
+    for (entry, tagged) in tags {
+        push.tag(entry, &tagged).await?;
     }
     Ok(push.pushed)
 }
@@ -70,6 +97,7 @@ struct Push<'a> {
     sub_path: &'a str,
     /// Platforms that the archive was made for.
     kept: Kept,
+    rules: PushRules,
     pushed: Pushed,
     /// Where a blob is known to be, for mounts.
     blobs: BTreeMap<Digest, Vec<String>>,
@@ -90,13 +118,6 @@ fn named_well(entry: &IndexEntry, target: &RepositoryRef) -> Result<(), Reposito
 impl Push<'_> {
     fn repository(&self, entry: &IndexEntry) -> String {
         if self.sub_path.is_empty() { entry.repository.clone() } else { format!("{}/{}", self.sub_path, entry.repository) }
-    }
-
-    async fn tag(&mut self, entry: &IndexEntry) -> Result<(), RepositoryError> {
-        let Some(tag) = &entry.tag else { return Ok(()) };
-        let manifest = self.read(&entry.digest, &entry.media_type).await?;
-        let repository = self.repository(entry);
-        self.put(&repository, tag, &manifest).await
     }
 
     /// A manifest by digest, after everything that it names.
@@ -122,7 +143,7 @@ impl Push<'_> {
             for blob in manifest.blobs() {
                 self.blob(repository, &entry_digest(blob, &what)?).await?;
             }
-            let put = self.put(repository, digest.as_str(), &manifest).await;
+            let put = self.put(repository, &manifest).await;
             put.map_err(|error| self.explained(error, &manifest))?;
             self.manifests.insert(key);
             Ok(manifest)
@@ -150,13 +171,24 @@ impl Push<'_> {
         }
     }
 
-    async fn put(&mut self, repository: &str, reference: &str, manifest: &Manifest) -> Result<(), RepositoryError> {
-        let what = format!("manifest {reference} of {repository}");
-        let url = self.registry.url(repository, &format!("manifests/{reference}"))?;
-        if self.is_there(&url, repository, &what, manifest).await? {
+    /// A manifest under its digest, unless it is there.
+    async fn put(&mut self, repository: &str, manifest: &Manifest) -> Result<(), RepositoryError> {
+        let what = format!("manifest {} of {repository}", manifest.digest);
+        let url = self.registry.url(repository, &format!("manifests/{}", manifest.digest))?;
+        if self.said(&url, repository, &what).await?.as_deref() != Some(manifest.digest.as_str()) {
+            return self.send(repository, manifest.digest.as_str(), manifest).await;
+        }
+        if !self.rules.mend || self.is_whole(repository, &manifest.digest, Content::Manifest).await? {
             self.pushed.unchanged += 1;
             return Ok(());
         }
+        self.send(repository, manifest.digest.as_str(), manifest).await?;
+        self.is_mended(repository, &manifest.digest, Content::Manifest).await
+    }
+
+    async fn send(&mut self, repository: &str, reference: &str, manifest: &Manifest) -> Result<(), RepositoryError> {
+        let what = format!("manifest {reference} of {repository}");
+        let url = self.registry.url(repository, &format!("manifests/{reference}"))?;
         let mut request =
             Request { method: Method::PUT, body: Some(manifest.bytes.clone()), ..Request::get(url, repository, &what) };
         let content_type =
@@ -167,21 +199,6 @@ impl Push<'_> {
         Ok(())
     }
 
-    /// Whether the name leads to these bytes already, as the registry says.
-    async fn is_there(&self, url: &Url, repository: &str, what: &str, manifest: &Manifest) -> Result<bool, RepositoryError> {
-        let mut request = Request { method: Method::HEAD, ..Request::get(url.clone(), repository, what) };
-        request.headers.insert("accept", HeaderValue::from_static(MANIFESTS));
-        match self.registry.send(&request).await {
-            Ok(response) => {
-                let said = response.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
-                Ok(said == Some(manifest.digest.as_str()))
-            }
-            Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
-            // Whatever it says to a question: what is pushed is pushed.
-            Err(_) => Ok(false),
-        }
-    }
-
     async fn blob(&mut self, repository: &str, digest: &Digest) -> Result<(), RepositoryError> {
         let places = self.blobs.entry(digest.clone()).or_default();
         if places.iter().any(|place| place == repository) {
@@ -189,26 +206,35 @@ impl Push<'_> {
         }
         let elsewhere = places.first().cloned();
         places.push(repository.to_owned());
-        if self.exists(repository, digest).await? {
+        if !self.exists(repository, digest).await? {
+            return self.sent(repository, digest, elsewhere.as_deref()).await;
+        }
+        if !self.rules.mend || self.is_whole(repository, digest, Content::Blob).await? {
             self.pushed.skipped += 1;
             return Ok(());
         }
+        self.sent(repository, digest, None).await?;
+        self.is_mended(repository, digest, Content::Blob).await
+    }
+
+    /// Sends a blob, as often as it takes.
+    async fn sent(&mut self, repository: &str, digest: &Digest, elsewhere: Option<&str>) -> Result<(), RepositoryError> {
         let limits = &self.registry.shared.options.limits;
-        for attempt in 1..=limits.attempts.max(1) {
-            match self.upload(repository, digest, elsewhere.as_deref()).await {
-                Ok(true) => {
-                    self.pushed.skipped += 1;
+        let mut attempt = 1;
+        loop {
+            match self.upload(repository, digest, elsewhere).await {
+                Ok(is_mounted) => {
+                    self.pushed.skipped += usize::from(is_mounted);
+                    self.pushed.blobs += usize::from(!is_mounted);
                     return Ok(());
                 }
-                Ok(false) => {
-                    self.pushed.blobs += 1;
-                    return Ok(());
+                Err(RepositoryError::Unavailable { .. }) if attempt < limits.attempts => {
+                    tokio::time::sleep(limits.backoff).await;
+                    attempt += 1;
                 }
-                Err(RepositoryError::Unavailable { .. }) if attempt < limits.attempts => tokio::time::sleep(limits.backoff).await,
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
     }
 
     async fn exists(&self, repository: &str, digest: &Digest) -> Result<bool, RepositoryError> {

@@ -133,3 +133,50 @@ async fn says_unavailable_when_nobody_listens() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("attempts: 4"), "{error}");
 }
+
+/// A registry that takes what it is sent: damaged blobs are right afterwards, and that is counted.
+#[tokio::test]
+async fn what_is_damaged_is_sent_again_where_it_is_asked_for() {
+    use std::sync::Mutex;
+    let contents = corpus("v2-byval");
+    let entry = contents.artifacts.iter().find(|entry| entry.tag.is_some() && entry.repository.ends_with("notifier")).unwrap();
+    let few = Contents { artifacts: vec![entry.clone()], ..contents.clone() };
+    let read = serving(contents.clone());
+    let bytes = contents.blobs[&entry.digest].read(1 << 20, "index").unwrap();
+    let index: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let manifest =
+        contents.blobs[&index["manifests"][1]["digest"].as_str().unwrap().parse().unwrap()].read(1 << 20, "image").unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    let layer = manifest["layers"][0]["digest"].as_str().unwrap().to_owned();
+    let damaged = std::sync::Arc::new(Mutex::new(true));
+    let (state, victim) = (std::sync::Arc::clone(&damaged), layer.clone());
+    let stub = Stub::start(move |seen, count| {
+        let method = seen.headers.split(' ').next().unwrap_or_default().to_owned();
+        match method.as_str() {
+            "POST" => http("202 Accepted", &[("location", "/v2/upload/1")], b""),
+            "PUT" => {
+                if seen.path.contains(&victim.replace(':', "%3A")) {
+                    *state.lock().unwrap() = false;
+                }
+                http("201 Created", &[], b"")
+            }
+            "GET" if seen.path.ends_with(&victim) && *state.lock().unwrap() => http("200 OK", &[], b"other bytes"),
+            "HEAD" => {
+                let digest = seen.path.rsplit('/').next().unwrap_or_default();
+                let digest = if digest.starts_with("sha256:") { digest } else { "" };
+                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ndocker-content-digest: {digest}\r\n\r\n").into_bytes()
+            }
+            _ => read(seen, count),
+        }
+    })
+    .await;
+    let (options, target) = (plain(&stub.host), RepositoryRef::parse(&stub.host).unwrap());
+    let pushed = async |mend: bool| {
+        push_by(&few, &target, &Registries::new(&options).unwrap(), PushRules { mend, move_tags: false }).await.unwrap()
+    };
+    let believed = pushed(false).await;
+    assert_eq!((believed.blobs, believed.mended), (0, 0));
+    let mended = pushed(true).await;
+    assert_eq!((mended.blobs, mended.mended, mended.skipped), (1, 1, believed.skipped - 1), "{layer}");
+    assert_eq!(pushed(true).await.mended, 0);
+}

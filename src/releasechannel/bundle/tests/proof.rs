@@ -12,10 +12,10 @@ use crate::repository::{ComponentRepository, ComponentVersion, OciRepository};
 /// A change of a descriptor, and the words that it is named with.
 type Case<'a> = (&'a dyn Fn(&mut Value), &'a str);
 
-const GATEWAY: (&str, &str) = ("acme.example/services/gateway", "1.3.0");
+pub(super) const GATEWAY: (&str, &str) = ("acme.example/services/gateway", "1.3.0");
 
 /// A bundle of the newer tool's archive, and the lock that it was made from.
-async fn bundle() -> (Contents, ReleaseLock, tempfile::TempDir) {
+pub(super) async fn bundle() -> (Contents, ReleaseLock, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let channel = channel_at(&archive("v2-byval"), &offline()).await;
     let mut bundle = create(&channel, &folder.path().join("blobs"), &Kept::default()).await.unwrap();
@@ -26,7 +26,7 @@ async fn bundle() -> (Contents, ReleaseLock, tempfile::TempDir) {
 }
 
 /// Puts another descriptor in the place of a component version's own.
-async fn rewrite(contents: &mut Contents, (name, version): (&str, &str), change: &dyn Fn(&mut Value)) {
+pub(super) async fn rewrite(contents: &mut Contents, (name, version): (&str, &str), change: &dyn Fn(&mut Value)) {
     let location = format!("component-descriptors/{name}");
     let is_it = |entry: &IndexEntry| entry.repository == location && entry.tag.as_deref() == Some(version);
     let limits = Limits::default();
@@ -39,7 +39,7 @@ async fn rewrite(contents: &mut Contents, (name, version): (&str, &str), change:
     store(contents, &read, serde_json::to_vec(&document).unwrap(), &Blobs::default());
 }
 
-async fn verified(contents: &Contents, lock: &ReleaseLock, options: &Options) -> Completeness {
+pub(super) async fn verified(contents: &Contents, lock: &ReleaseLock, options: &Options) -> Completeness {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ctf");
     contents.write(&path, crate::Format::Folder).unwrap();
