@@ -5,6 +5,7 @@
 mod bundle;
 mod cache;
 mod documents;
+mod hostile;
 mod list;
 mod prove;
 mod push;

@@ -180,3 +180,19 @@ async fn a_prerelease_that_looks_like_build_metadata_is_found() {
     let only = inspect(&SourceRef::Path(path), &Selection::default(), &offline()).await.unwrap();
     assert_eq!(only.root.version, "1.0.0+a");
 }
+
+/// A component version with 100 000 references is refused by their number, before any of them is asked for.
+#[tokio::test]
+async fn more_references_than_anybody_has_are_refused_unasked() {
+    let mut contents = crate::ctf::Contents::default();
+    let reference = |at: usize| serde_json::json!({"name": format!("r{at}"), "componentName": "acme.example/leaf", "version": format!("1.0.{at}")});
+    let references: Vec<_> = (0..100_000).map(reference).collect();
+    crate::testing::add(&mut contents, "acme.example/top", "1.0.0", serde_json::json!({"componentReferences": references}));
+    let stub = crate::testing::Stub::start(crate::testing::serving(contents)).await;
+    let options = crate::Options { plain_http: [stub.host.clone()].into(), ..offline() };
+    let source = SourceRef::parse(&format!("{}//acme.example/top:1.0.0", stub.host)).unwrap();
+    let error = inspect(&source, &Selection::default(), &options).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("references") && error.to_string().contains("10000"), "{error}");
+    assert!(stub.seen().len() <= 3, "{} requests", stub.seen().len());
+}
