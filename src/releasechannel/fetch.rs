@@ -1,6 +1,6 @@
 //! Getting the bytes of a resource, and proving them against its digest (ocm.md sections 5 and 7).
 
-mod artifact;
+pub(crate) mod artifact;
 mod web;
 
 pub(crate) use artifact::is_packed;

@@ -15,6 +15,8 @@ mod circle;
 mod closure;
 mod config;
 mod constructor;
+#[cfg(test)]
+mod corpus;
 pub mod ctf;
 pub mod descriptor;
 mod difference;

@@ -277,4 +277,4 @@ fn unproven(path: &[ComponentVersion], reason: String) -> ResolveError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

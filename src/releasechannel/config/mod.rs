@@ -136,4 +136,4 @@ fn docker_file(options: &Options, home: Option<&Path>) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

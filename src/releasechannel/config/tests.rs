@@ -1,6 +1,6 @@
 use super::*;
 
-fn configuration(config: &str) -> Configuration {
+pub(crate) fn configuration(config: &str) -> Configuration {
     let folder = crate::testing::data().join("ocm/cfg");
     let text = std::fs::read_to_string(folder.join(config)).unwrap();
     // The corpus has its docker configurations elsewhere: write the one that the file means.
@@ -27,7 +27,7 @@ fn wanted() -> RequestedRepository {
 }
 
 /// Whether the registry of the corpus would let us in.
-fn opens(config: &str) -> Result<bool, HelperError> {
+pub(crate) fn opens(config: &str) -> Result<bool, HelperError> {
     let right = Credential::Basic { user: "acme-user".into(), password: "acme-pass".into() };
     Ok(configuration(config).credential(&wanted())?.as_ref() == Some(&right))
 }

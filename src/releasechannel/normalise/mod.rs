@@ -95,4 +95,4 @@ pub(crate) fn digest_like(descriptor: &Descriptor, like: &DigestSpec) -> Result<
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

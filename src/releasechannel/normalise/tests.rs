@@ -4,7 +4,7 @@ use super::*;
 use crate::repository::ComponentRepository;
 use crate::testing::data;
 
-fn read(path: &str) -> Descriptor {
+pub(crate) fn read(path: &str) -> Descriptor {
     let bytes = std::fs::read(data().join("ocm").join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut document: Value = crate::text::document(&bytes).unwrap();
     if let Value::Array(mut list) = document {
@@ -14,15 +14,18 @@ fn read(path: &str) -> Descriptor {
 }
 
 /// A component version of a signed archive.
-fn signed(vector: &str, component: &str, version: &str) -> Descriptor {
+pub(crate) fn signed(vector: &str, component: &str, version: &str) -> Descriptor {
     let archive = data().join("ocm/signed").join(vector);
     let contents = crate::ctf::Contents::open(&archive, &crate::Limits::default()).unwrap();
     let store = contents.into_store(crate::Limits::default());
     let repository = crate::repository::OciRepository::new(store, "", Value::Null, crate::Limits::default());
     let at = crate::ComponentVersion::new(component, version);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let found = runtime.block_on(repository.descriptor(&at));
-    Descriptor::clone(&found.unwrap().descriptor)
+    // On a thread of its own, for whoever asks may be in a runtime already.
+    let read = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(repository.descriptor(&at)).unwrap()
+    });
+    Descriptor::clone(&read.join().unwrap().descriptor)
 }
 
 /// A row of the comparison: equal, or where it differs.

@@ -132,4 +132,4 @@ fn salted<K: PrehashVerifier<pss::Signature>>(key: &K, hash: &[u8], bytes: &[u8]
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

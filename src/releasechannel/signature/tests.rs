@@ -6,7 +6,7 @@ use super::*;
 use crate::testing::{data, names};
 
 /// 1 December 2026: within the corpus' certificates.
-const NOW: Duration = Duration::from_hours(498_912);
+pub(crate) const NOW: Duration = Duration::from_hours(498_912);
 
 fn descriptor(vector: &str, what: &str) -> Descriptor {
     let path = data().join(format!("ocm/descriptors/{vector}.{what}.yaml"));
@@ -17,11 +17,11 @@ fn descriptor(vector: &str, what: &str) -> Descriptor {
     Descriptor::from_value(document).unwrap()
 }
 
-fn key(name: &str) -> Key {
+pub(crate) fn key(name: &str) -> Key {
     Key::read(&std::fs::read_to_string(data().join("ocm/keys").join(name)).unwrap()).unwrap()
 }
 
-fn check(vector: &str, what: &str, key: &Key) -> Result<Proof, SignatureError> {
+pub(crate) fn check(vector: &str, what: &str, key: &Key) -> Result<Proof, SignatureError> {
     let descriptor = descriptor(vector, what);
     verify(&descriptor, &descriptor.signatures[0], std::slice::from_ref(key), NOW)
 }

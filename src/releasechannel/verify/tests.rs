@@ -10,12 +10,12 @@ use crate::testing::{data, names, offline};
 
 const CHANNEL: &str = "acme.example/releasechannel/stable:2026.11.0";
 
-fn with_key(file: &str, policy: Verify) -> Options {
+pub(crate) fn with_key(file: &str, policy: Verify) -> Options {
     let key = data().join("ocm/keys").join(file);
     Options { keys: [("acme-sig".to_owned(), key)].into(), verify: Some(policy), ..offline() }
 }
 
-async fn check(vector: &str, component: &str, options: &Options) -> Result<Verification, ResolveError> {
+pub(crate) async fn check(vector: &str, component: &str, options: &Options) -> Result<Verification, ResolveError> {
     let path: PathBuf = data().join("ocm/signed").join(vector);
     let source = SourceRef::parse(&format!("ctf::{}//{component}", path.display())).unwrap();
     let channel = inspect(&source, &Selection::default(), options).await?;

@@ -171,4 +171,4 @@ fn compare_parts(a: &str, b: &str) -> Ordering {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -21,17 +21,17 @@ fn show_04_semver() {
     assert!(rows >= 39);
 }
 
-fn quoted(line: &str) -> Option<&str> {
+pub(crate) fn quoted(line: &str) -> Option<&str> {
     line.split('"').nth(1)
 }
 
-fn parse_row(line: &str) -> Result<(), String> {
+pub(crate) fn parse_row(line: &str) -> Result<(), String> {
     let ours = Version::parse(quoted(line).unwrap()).map(|version| version.canonical());
     let theirs = line.split("-> ").nth(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
     if ours == theirs { Ok(()) } else { Err(format!("{ours:?}")) }
 }
 
-fn constraint_row(line: &str, texts: &[&str]) -> Result<(), String> {
+pub(crate) fn constraint_row(line: &str, texts: &[&str]) -> Result<(), String> {
     let constraint = Constraint::parse(quoted(line).unwrap());
     let Some((_, list)) = line.split_once("-> [") else {
         return if constraint.is_err() { Ok(()) } else { Err("accepted".into()) };
