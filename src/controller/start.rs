@@ -343,14 +343,17 @@ impl Parts {
             self.instances.on_readiness(Arc::new(move || queue.add(key.clone())));
         }
         let (definitions, instances) = (self.queues.definitions.clone(), self.queues.instances.clone());
-        let known = Arc::clone(&self.definitions);
+        // Weak: the watches hold this, and the definitions hold the watches, so that a loop that ended would stay.
+        let known = Arc::downgrade(&self.definitions);
         self.watches.route(
             definitions::INSTANCES_ROLE,
             Arc::new(move |owner, notice| {
                 let change = match notice {
                     Notice::Changed(change) => change,
                     Notice::Refused(_) => return definitions.add(owner.key.clone()),
-                    Notice::Synced(_) if known.lacks_rights(&owner.key) => return definitions.add(owner.key.clone()),
+                    Notice::Synced(_) if known.upgrade().is_some_and(|known| known.lacks_rights(&owner.key)) => {
+                        return definitions.add(owner.key.clone());
+                    }
                     Notice::Synced(_) | Notice::Lost(_) => return,
                 };
                 if change.is_more_than_status() {
@@ -485,5 +488,22 @@ impl Queues {
                 self.delivery.add(key);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plinth_run::memory::VecRecorder;
+
+    use super::{Options, start};
+
+    #[tokio::test]
+    async fn nothing_stays_of_a_loop_that_ended() {
+        let handle = start([], Arc::new(VecRecorder::default()), Options::default());
+        let (watches, instances) = (Arc::downgrade(&handle.watches), Arc::downgrade(&handle.instances));
+        handle.stop().await;
+        assert_eq!((watches.strong_count(), instances.strong_count()), (0, 0));
     }
 }
