@@ -3,6 +3,7 @@
 //! A request is sent on its way ([`seam`](super::seam)), routed ([`route`]), allowed ([`rbac`]), and answered by its verb: [`read`], [`write`], [`delete`], [`watch`].
 
 pub mod check;
+mod crd;
 mod definition;
 pub mod delete;
 pub mod discovery;

@@ -28,6 +28,27 @@ pub fn check(object: &Map<String, Value>, schema: &Schema) -> Vec<FieldFault> {
     check.faults
 }
 
+/// Everything that is wrong with a value by itself.
+pub fn value(value: &Value, schema: &Schema) -> Vec<FieldFault> {
+    let mut check = Check::default();
+    check.value(value, schema, "");
+    check.faults
+}
+
+/// What is wrong with the kind, version and metadata of a whole object in a value.
+pub fn whole(value: &Value, path: &str) -> Vec<FieldFault> {
+    let Some(fields) = value.as_object() else { return Vec::new() };
+    let mut check = Check::default();
+    for name in ["apiVersion", "kind"] {
+        let at = join(path, name);
+        match fields.get(name).and_then(Value::as_str) {
+            None | Some("") => check.say("FieldValueRequired", &at, "Required value".to_owned()),
+            Some(_) => {}
+        }
+    }
+    check.faults
+}
+
 /// The first value that has another type than the schema says, as field, wanted type and actual type.
 pub fn mistyped(value: &Value, schema: &Schema, path: &str) -> Option<(String, String, &'static str)> {
     if value.is_null() {

@@ -255,10 +255,16 @@ fn definition(value: &mut Value) {
         value["status"]["storedVersions"] = json!(storage);
         set(&mut value["status"], "conditions", || Value::Null);
     }
+    apply(value, &[("spec.conversion.webhook.clientConfig.service.port", "443")]);
     let Some(spec) = value.get_mut("spec") else { return };
+    if let Value::Object(fields) = spec {
+        fields.retain(|name, value| name != "preserveUnknownFields" || *value != json!(false));
+    }
     let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();
-    set(&mut spec["names"], "singular", || json!(kind.to_lowercase()));
-    set(&mut spec["names"], "listKind", || json!(format!("{kind}List")));
+    if !kind.is_empty() {
+        set(&mut spec["names"], "singular", || json!(kind.to_lowercase()));
+        set(&mut spec["names"], "listKind", || json!(format!("{kind}List")));
+    }
     set(spec, "conversion", || json!({"strategy": "None"}));
     for column in elements(spec, "versions").flat_map(|version| elements(version, "additionalPrinterColumns").collect::<Vec<_>>())
     {

@@ -64,9 +64,13 @@ impl Rules {
     /// Compiles all rules; `None` where there are none. Rules that are wrong are left out and told.
     pub fn of(schema: &Arc<Schema>) -> (Option<Self>, Vec<BadRule>) {
         let mut bad = Vec::new();
-        // A whole object has a type and metadata, whether its schema says so or not.
-        let whole = Arc::new(Schema { embedded_resource: true, ..(**schema).clone() });
-        (Self::at(&whole, "", &mut bad), bad)
+        (Self::at(&Arc::new(whole(schema)), "", &mut bad), bad)
+    }
+
+    /// The rules of a part of an object.
+    pub(super) fn below(schema: &Arc<Schema>) -> (Option<Self>, Vec<BadRule>) {
+        let mut bad = Vec::new();
+        (Self::at(schema, "", &mut bad), bad)
     }
 
     fn at(schema: &Arc<Schema>, path: &str, bad: &mut Vec<BadRule>) -> Option<Self> {
@@ -106,6 +110,13 @@ impl Rules {
         faults
     }
 
+    /// What a value by itself breaks.
+    pub(super) fn check_value(&self, value: &Value) -> Vec<FieldFault> {
+        let mut faults = Vec::new();
+        self.value(value, None, "", &mut faults);
+        faults
+    }
+
     fn value(&self, value: &Value, old: Option<&Value>, path: &str, faults: &mut Vec<FieldFault>) {
         // What is as it was is not held against a change of something else (ratcheting).
         if value.is_null() || faults.len() >= MAX_FAULTS || old == Some(value) {
@@ -140,6 +151,18 @@ impl Rules {
         let same = |other: &&Value| keys.iter().all(|key| other.get(key) == element.get(key));
         old?.as_array()?.iter().find(same)
     }
+}
+
+/// A whole object has a type and metadata, whether its schema says so or not. Of metadata rules see names alone.
+fn whole(schema: &Schema) -> Schema {
+    let text = || Arc::new(Schema { kind: Some("string".to_owned()), ..Schema::default() });
+    let mut whole = Schema { embedded_resource: true, ..schema.clone() };
+    let metadata = Arc::make_mut(whole.properties.entry("metadata".to_owned()).or_default());
+    metadata.kind = Some("object".to_owned());
+    for name in ["name", "generateName"] {
+        metadata.properties.entry(name.to_owned()).or_insert_with(text);
+    }
+    whole
 }
 
 impl Rule {
