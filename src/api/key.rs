@@ -115,17 +115,24 @@ pub struct ObjectKey {
     pub name: String,
 }
 
-/// Prints `Kind/namespace/name` or `Kind/name`, preceded by `cluster:` away from the host cluster.
+impl ObjectKey {
+    /// `Kind.group/namespace/name` or `Kind.group/name`: what it is called where its cluster is said beside it. With the group,
+    /// because kinds of different groups share their names (openmcp.md section 11).
+    pub fn named(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{}/{namespace}/{}", self.gvk.group_kind(), self.name),
+            None => format!("{}/{}", self.gvk.group_kind(), self.name),
+        }
+    }
+}
+
+/// Prints what [`ObjectKey::named`] says, preceded by `cluster:` away from the host cluster.
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.cluster != ClusterKey::host() {
             write!(f, "{}:", self.cluster)?;
         }
-        write!(f, "{}/", self.gvk.group_kind())?;
-        if let Some(namespace) = &self.namespace {
-            write!(f, "{namespace}/")?;
-        }
-        f.write_str(&self.name)
+        f.write_str(&self.named())
     }
 }
 

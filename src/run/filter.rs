@@ -17,8 +17,10 @@ pub struct Facts<'a> {
     pub name: &'a str,
     /// Kind, with its group where there is one.
     pub kind: &'a str,
-    /// Plane: the cluster's key.
+    /// Plane: the role of the cluster, or its key where it has none.
     pub plane: &'a str,
+    /// The cluster's key: several clusters may have one role.
+    pub cluster: &'a str,
     /// Namespace, empty for what has none.
     pub namespace: &'a str,
     /// State in one word.
@@ -171,7 +173,7 @@ impl Term {
         match self.field {
             Field::Name => fuzzy(&self.text, facts.name).is_some(),
             Field::Kind => has(facts.kind),
-            Field::Plane => has(facts.plane),
+            Field::Plane => has(facts.plane) || has(facts.cluster),
             Field::Namespace => has(facts.namespace),
             Field::State => has(facts.state),
             Field::Reason => has(facts.reason),

@@ -218,6 +218,11 @@ impl RunState {
             .is_some_and(|applied| applied.digest == digest && applied.generation == generation && applied.uid.as_deref() == uid)
     }
 
+    /// An object as it is known, with the role of its cluster; a cause often says no more than its key.
+    pub fn known<'a>(&'a self, subject: &'a Subject) -> &'a Subject {
+        self.subjects.get(&subject.key).map_or(subject, |known| &known.subject)
+    }
+
     /// The stage that began last and has not ended.
     pub fn stage(&self) -> Option<StageId> {
         self.stages.iter().rev().find(|(_, stage)| stage.finished.is_none()).map(|(id, _)| *id)

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use plinth_api::ObjectKey;
+use plinth_engine::graph::Plane;
 use serde::{Deserialize, Serialize};
 
 /// One run of a verb, unique in its journal.
@@ -66,17 +67,54 @@ pub struct Subject {
     /// The instance that the object is a child of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ObjectKey>,
+    /// The role of its cluster, where one was given to it; a platform without kcp has one cluster and no roles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plane: Option<Plane>,
 }
 
 impl Subject {
     /// An object that belongs to no graph, such as an RGD or the top-level instance.
     pub fn root(key: ObjectKey) -> Self {
-        Self { key, node: None, parent: None }
+        Self { key, node: None, parent: None, plane: None }
     }
 
     /// The child that node `node` of `parent` makes.
     pub fn child(key: ObjectKey, node: impl Into<String>, parent: ObjectKey) -> Self {
-        Self { key, node: Some(node.into()), parent: Some(parent) }
+        Self { node: Some(node.into()), parent: Some(parent), ..Self::root(key) }
+    }
+
+    /// The same on a cluster with this role.
+    #[must_use]
+    pub fn on(self, plane: Plane) -> Self {
+        Self { plane: Some(plane), ..self }
+    }
+
+    /// The plane as it is called: the role, or the cluster's key where nobody gave it one.
+    pub fn plane(&self) -> &str {
+        match self.plane {
+            Some(plane) => plane.word(),
+            None => &self.key.cluster.0,
+        }
+    }
+
+    /// The plane with its cluster, where the role alone does not say which one it is.
+    pub fn place(&self) -> String {
+        let (plane, cluster) = (self.plane(), &self.key.cluster.0);
+        if plane == cluster { plane.to_owned() } else { format!("{plane} {cluster}") }
+    }
+
+    /// Takes what is said of its place at another mention of the same object. What is known and not said again stays.
+    pub fn learn(&mut self, said: &Self) {
+        if said.parent.is_some() {
+            (self.node, self.parent) = (said.node.clone(), said.parent.clone());
+        }
+        self.plane = said.plane.or(self.plane);
+    }
+
+    /// Whether another mention of the same object says of its place what is known already.
+    pub fn knows(&self, said: &Self) -> bool {
+        (said.parent.is_none() || said.parent == self.parent && said.node == self.node)
+            && (said.plane.is_none() || said.plane == self.plane)
     }
 }
 

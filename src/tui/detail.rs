@@ -7,6 +7,7 @@ use plinth_run::{RunState, SubjectState, duration, health, inspect};
 use crate::{
     effect::{Ask, What},
     message::{Answer, ClusterEvent, Fetched},
+    planes::Planes,
     why,
 };
 
@@ -98,9 +99,9 @@ impl Detail {
     }
 
     /// Makes its lines anew; `height` is how many of them can be seen.
-    pub fn refresh(&mut self, run: &RunState, now: Timestamp, height: usize) {
+    pub fn refresh(&mut self, run: &RunState, planes: &Planes, now: Timestamp, height: usize) {
         self.lines = match self.tab {
-            Tab::Describe => self.describe(run, now),
+            Tab::Describe => self.describe(run, planes, now),
             Tab::Yaml => self.with_object(|found| found.live.as_ref().map(|live| inspect::yaml(live, false))),
             Tab::Diff => self.with_object(|found| found.desired.as_ref().map(|_| found.diff())),
             Tab::Events => self.events(now),
@@ -110,8 +111,8 @@ impl Detail {
         self.top = self.top.min(self.lines.len().saturating_sub(height.max(2) / 2));
     }
 
-    fn describe(&self, run: &RunState, now: Timestamp) -> Vec<String> {
-        let mut lines = run.subjects.get(&self.key).map(|known| of_the_run(known, run, now)).unwrap_or_default();
+    fn describe(&self, run: &RunState, planes: &Planes, now: Timestamp) -> Vec<String> {
+        let mut lines = run.subjects.get(&self.key).map(|known| of_the_run(known, run, planes, now)).unwrap_or_default();
         lines.push(String::new());
         lines.extend(self.with_object(|found| found.live.as_ref().map(|live| inspect::describe(live, now))));
         lines
@@ -183,9 +184,9 @@ fn line_of(event: &ClusterEvent, now: Timestamp) -> String {
 }
 
 /// What the run's events say about an object.
-fn of_the_run(known: &SubjectState, run: &RunState, now: Timestamp) -> Vec<String> {
+fn of_the_run(known: &SubjectState, run: &RunState, planes: &Planes, now: Timestamp) -> Vec<String> {
     let subject = &known.subject;
-    let mut lines = vec![format!("subject     {subject}"), format!("plane       {}", subject.key.cluster)];
+    let mut lines = vec![format!("subject     {subject}"), format!("plane       {}", subject.place())];
     if let (Some(node), Some(parent)) = (&subject.node, &subject.parent) {
         lines.push(format!("made by     node {node} of {parent}"));
     }
@@ -202,6 +203,6 @@ fn of_the_run(known: &SubjectState, run: &RunState, now: Timestamp) -> Vec<Strin
     if let Some(applied) = run.applied.get(&subject.key) {
         lines.push(format!("proven      {} at generation {}", applied.digest, applied.generation));
     }
-    lines.extend(why::chain(known).into_iter().map(|line| format!("why         {line}")));
+    lines.extend(why::chain(known, run, planes).into_iter().map(|line| format!("why         {line}")));
     lines
 }

@@ -11,6 +11,7 @@ pub mod log;
 pub mod message;
 pub mod model;
 pub mod picture;
+pub mod planes;
 pub mod rows;
 pub mod terminal;
 pub mod theme;

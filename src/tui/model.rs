@@ -1,13 +1,12 @@
 //! The whole state of the terminal: what the run is, and what the person looks at.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use plinth_run::{Filter, History, RunState};
 
 use crate::{
     detail::Detail,
     log::Log,
+    planes::Planes,
     rows::{Folds, Narrow, Row, check_rows, event_rows, plan_rows, timeline_rows, tree_rows},
     theme::Theme,
     trail::Trail,
@@ -26,7 +25,7 @@ pub struct Model {
     /// What the person looks at.
     pub ui: Ui,
     /// The planes that the run has objects on, as of the last rebuild: a frame must not look at every object.
-    pub planes: BTreeSet<String>,
+    pub planes: Planes,
     /// Rows of the current view; rebuilt by `update` before anything looks at them.
     pub rows: Vec<Row>,
     /// Something changed that the rows are made of.
@@ -185,7 +184,7 @@ impl Model {
             log: Log::default(),
             history: History::default(),
             ui,
-            planes: BTreeSet::new(),
+            planes: Planes::default(),
             rows: Vec::new(),
             stale: false,
         }
@@ -221,16 +220,16 @@ impl Model {
     /// Rebuilds the rows and keeps the selection on the same thing where it is still there.
     pub fn rebuild(&mut self) {
         self.stale = false;
-        self.planes = planes(&self.run);
+        self.planes = Planes::of(&self.run);
         let at_end = self.ui.cursor + 1 >= self.rows.len();
         let selected = self.selected().cloned();
         let ui = &mut self.ui;
         let narrow = Narrow { filter: &ui.filter, plane: ui.plane.as_deref(), unhealthy_only: ui.unhealthy_only };
         let narrowed = match ui.view {
-            View::Plan => narrow.apply(plan_rows(&self.run)),
-            View::Tree => tree_rows(&self.run, &ui.folds, &narrow),
+            View::Plan => narrow.apply(plan_rows(&self.run, &self.planes)),
+            View::Tree => tree_rows(&self.run, &self.planes, &ui.folds, &narrow),
             View::Timeline => narrow.apply(timeline_rows(&self.run, &self.history, ui.now)),
-            View::Events => narrow.apply(event_rows(&self.log)),
+            View::Events => narrow.apply(event_rows(&self.log, &self.planes)),
             View::Checks => narrow.apply(check_rows(&self.run)),
         };
         (self.rows, ui.inactive) = (narrowed.rows, narrowed.inactive);
@@ -246,7 +245,7 @@ impl Model {
     pub fn refresh_detail(&mut self) {
         let height = usize::from(view::detail_height(self));
         if let Some(detail) = &mut self.ui.detail {
-            detail.refresh(&self.run, self.ui.now, height);
+            detail.refresh(&self.run, &self.planes, self.ui.now, height);
         }
     }
 
@@ -260,17 +259,4 @@ impl Model {
         }
         self.ui.top = self.ui.top.min(self.rows.len().saturating_sub(height));
     }
-}
-
-/// The planes of all objects. They come in the order of their keys, which begin with the plane.
-fn planes(run: &RunState) -> BTreeSet<String> {
-    let mut planes = BTreeSet::new();
-    let mut last = "";
-    for key in run.subjects.keys().filter(|key| !key.cluster.0.is_empty()) {
-        if key.cluster.0 != last {
-            last = &key.cluster.0;
-            planes.insert(last.to_owned());
-        }
-    }
-    planes
 }

@@ -1,11 +1,12 @@
 //! An explanation as lines: the chain from an object to the root cause, and the next step.
 
-use plinth_run::{Health, SubjectState, health};
+use plinth_run::{Health, RunState, SubjectState, health};
 
-use crate::{log::joined, rows::waits_for};
+use crate::{log::joined, planes::Planes, rows::waits_for};
 
-/// One line a cause, nearest first; what it waits for where nobody gave a cause. Nothing from outside can steer the terminal.
-pub fn chain(known: &SubjectState) -> Vec<String> {
+/// One line a cause, nearest first; what it waits for where nobody gave a cause. Where the chain comes to another plane, that is said.
+/// Nothing from outside can steer the terminal.
+pub fn chain(known: &SubjectState, run: &RunState, planes: &Planes) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let own = joined(&known.reason, &known.message);
     if !known.missing.is_empty() && known.health != Some(Health::Current) {
@@ -14,8 +15,13 @@ pub fn chain(known: &SubjectState) -> Vec<String> {
         let word = known.health.map_or("known", health::word);
         lines.push(format!("{word}: {own}"));
     }
+    let mut place = planes.place(&known.subject);
     for (depth, cause) in known.causes.iter().enumerate() {
-        let subject = cause.subject.as_ref().map(|subject| format!("{subject} ")).unwrap_or_default();
+        let subject = cause.subject.as_ref().map(|subject| run.known(subject));
+        let crossed = subject.map(|subject| planes.place(subject)).filter(|other| *other != place);
+        let subject = subject.map(|subject| subject.key.named());
+        let subject: String = crossed.iter().chain(&subject).map(|part| format!("{part} ")).collect();
+        place = crossed.unwrap_or(place);
         lines.push(format!("{}because {subject}{}", "  ".repeat(depth.min(8)), joined(&cause.reason, &cause.message)));
     }
     lines.extend(known.advice().map(|advice| format!("next: {} ({})", advice.next, advice.id)));

@@ -224,6 +224,7 @@ fn kept(tree: &Tree, filter: &Filter) -> BTreeSet<ObjectKey> {
             name: &key.name,
             kind: &kind,
             plane: &key.cluster.0,
+            cluster: &key.cluster.0,
             namespace: key.namespace.as_deref().unwrap_or_default(),
             state: word(leaf.verdict.health),
             reason: &leaf.verdict.reason,

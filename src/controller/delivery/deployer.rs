@@ -279,7 +279,7 @@ impl Delivery {
             Some(_) => Action::Configure,
         };
         self.world.recorder.record(EventKind::ChangeApplied {
-            subject: Subject { key: key.clone(), node: None, parent: Some(deployer.clone()) },
+            subject: Subject { parent: Some(deployer.clone()), ..Subject::root(key.clone()) },
             action,
             digest: input.clone(),
             generation,
@@ -297,7 +297,7 @@ impl Delivery {
         if memory.told.insert(key.clone(), verdict.clone()).as_ref() == Some(&verdict) {
             return;
         }
-        let subject = Subject { key: key.clone(), node: None, parent: Some(deployer.clone()) };
+        let subject = Subject { parent: Some(deployer.clone()), ..Subject::root(key.clone()) };
         let Verdict { health, reason, message, .. } = verdict;
         self.world.recorder.record(EventKind::HealthChanged { subject, health, reason, message, causes: Vec::new() });
     }
@@ -334,7 +334,7 @@ impl Delivery {
     async fn delete(&self, deployer: &ObjectKey, key: ObjectKey, uid: String) -> Result<(), WriteError> {
         self.world.applier.delete(&Delete { key: key.clone(), uid: Some(uid.clone()) }).await?;
         self.world.recorder.record(EventKind::ChangeApplied {
-            subject: Subject { key, node: None, parent: Some(deployer.clone()) },
+            subject: Subject { parent: Some(deployer.clone()), ..Subject::root(key) },
             action: Action::Delete,
             digest: String::new(),
             generation: 0,

@@ -263,7 +263,7 @@ impl Round<'_> {
     fn deleted(&mut self, node: Option<&str>, delete: &Delete) {
         let (key, uid) = (&delete.key, delete.uid.as_deref());
         self.world.recorder.record(EventKind::ChangeApplied {
-            subject: Subject { key: key.clone(), node: node.map(str::to_owned), parent: Some(self.key.clone()) },
+            subject: Subject { node: node.map(str::to_owned), parent: Some(self.key.clone()), ..Subject::root(key.clone()) },
             action: Change::Delete,
             digest: String::new(),
             generation: 0,

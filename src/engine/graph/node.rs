@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plinth_api::{GroupVersionKind, Object};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Account, Missing};
@@ -179,7 +180,8 @@ impl NodeKind {
 }
 
 /// The role of the cluster that a child lives on (design.md section 1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Plane {
     /// The platform cluster; the only one without kcp.
     #[default]
@@ -188,4 +190,15 @@ pub enum Plane {
     Consumer,
     /// The provider's workspace, where the definition is.
     Provider,
+}
+
+impl Plane {
+    /// Its name, as events, graphs and screens say it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Consumer => "consumer",
+            Self::Provider => "provider",
+        }
+    }
 }

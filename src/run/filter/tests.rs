@@ -6,11 +6,13 @@ const FLUX: Facts<'_> = Facts {
     name: "team-a-flux",
     kind: "HelmRelease.helm.toolkit.fluxcd.io",
     plane: "consumer",
+    cluster: "root:org:team-a",
     namespace: "team-a",
     state: "failed",
     reason: "BuildFailed",
 };
-const VM: Facts<'_> = Facts { name: "db", kind: "VM.example.dev", plane: "host", namespace: "", state: "ready", reason: "" };
+const VM: Facts<'_> =
+    Facts { name: "db", kind: "VM.example.dev", plane: "host", cluster: "host", namespace: "", state: "ready", reason: "" };
 
 #[test]
 fn terms_are_read_as_people_mean_them() {
@@ -26,6 +28,7 @@ fn terms_are_read_as_people_mean_them() {
         ("!state:ready", true, false),
         ("state:failed !reason:build", false, false),
         ("ns:team-a", true, false),
+        ("plane:org:team-a", true, false),
         ("!plane:host !plane:consumer", false, false),
     ] {
         let filter = Filter::parse(text).unwrap();

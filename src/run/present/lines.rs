@@ -126,7 +126,7 @@ impl Presenter {
     fn heartbeat(&self, stage: Option<StageId>, ready: usize, total: usize, longest: &[LongWait]) -> String {
         let longest = longest.iter().map(|wait| {
             let since = duration::short(jiff::SignedDuration::from_millis(i64::try_from(wait.for_ms).unwrap_or(i64::MAX)));
-            let parts = [plane(&wait.subject), named(&wait.subject), wait.message.clone(), since];
+            let parts = [wait.subject.place(), wait.subject.key.named(), wait.message.clone(), since];
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
         });
         let longest = longest.collect::<Vec<_>>().join(", ");
@@ -217,7 +217,7 @@ fn explained(reason: &str, message: &str, causes: &[Cause]) -> String {
     let Some(root) = causes.last() else { return joined(reason, message) };
     // Who only hands on what its cause says has nothing to add.
     let own = joined(reason, if root.message == message { "" } else { message });
-    let subject = root.subject.as_ref().map(|subject| format!("{} ", named(subject))).unwrap_or_default();
+    let subject = root.subject.as_ref().map(|subject| format!("{} ", subject.key.named())).unwrap_or_default();
     let root = format!("{subject}{}", joined(&root.reason, &root.message));
     if own.is_empty() { format!("because {root}") } else { format!("{own}; because {root}") }
 }
@@ -230,20 +230,7 @@ fn joined(reason: &str, message: &str) -> String {
 }
 
 fn about(word: &str, subject: &Subject, detail: &str) -> String {
-    columns(&[word, &plane(subject), &named(subject), detail])
-}
-
-fn plane(subject: &Subject) -> String {
-    subject.key.cluster.to_string()
-}
-
-/// `Kind.group/namespace/name`: full names, because kinds of different groups share their names (openmcp.md section 11).
-fn named(subject: &Subject) -> String {
-    let key = &subject.key;
-    match &key.namespace {
-        Some(namespace) => format!("{}/{namespace}/{}", key.gvk.group_kind(), key.name),
-        None => format!("{}/{}", key.gvk.group_kind(), key.name),
-    }
+    columns(&[word, &subject.place(), &subject.key.named(), detail])
 }
 
 fn columns(parts: &[&str]) -> String {

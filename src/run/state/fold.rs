@@ -38,7 +38,7 @@ impl RunState {
                         && known.reason == *reason
                         && known.message == *message
                         && known.causes == *causes
-                        && (known.subject == *subject || known.subject.parent.is_some() && subject.parent.is_none())
+                        && known.subject.knows(subject)
                 })
             }
             EventKind::ChangeDeferred { subject, missing, .. } => {
@@ -191,9 +191,7 @@ impl RunState {
     /// The object's state, made where it is new. A place in a graph that is known is never forgotten.
     fn subject(&mut self, subject: &Subject, at: Timestamp) -> &mut SubjectState {
         let known = self.subjects.entry(subject.key.clone()).or_insert_with(|| SubjectState::new(subject.clone(), at));
-        if subject.parent.is_some() {
-            known.subject = subject.clone();
-        }
+        known.subject.learn(subject);
         known
     }
 }

@@ -175,7 +175,7 @@ pub fn disabled(model: &Model, command: Command) -> Option<&'static str> {
             (!can_fold).then_some("this row is no object")
         }
         Command::NextMatch | Command::PreviousMatch if model.ui.filter.is_empty() => Some("there is no filter; / sets one"),
-        Command::Plane if model.planes.len() < 2 => Some("there is one plane"),
+        Command::Plane if model.planes.len() < 2 && model.ui.plane.is_none() => Some("there is one plane"),
         Command::HistoryBack if !model.ui.trail.has_back() => Some("nothing was shown before"),
         Command::HistoryForward if !model.ui.trail.has_forward() => Some("nothing was shown after"),
         _ => None,

@@ -8,7 +8,8 @@ mod timeline;
 mod tree;
 
 use jiff::Timestamp;
-use plinth_api::{ClusterKey, GroupVersionKind, ObjectKey};
+use plinth_api::{GroupVersionKind, ObjectKey};
+use plinth_engine::graph::Plane;
 
 pub use events::event_rows;
 pub use narrow::{Narrow, Narrowed};
@@ -23,6 +24,8 @@ use crate::theme::Role;
 pub struct Row {
     /// The object, where the row is one.
     pub key: Option<ObjectKey>,
+    /// The role of its cluster, where it has one.
+    pub plane: Option<Plane>,
     /// The siblings, where the row stands for several.
     pub group: Option<Group>,
     /// The entry of the log, where it is one.
@@ -52,8 +55,8 @@ pub struct Row {
 pub struct Group {
     /// What they lie below.
     pub parent: Option<ObjectKey>,
-    /// Their plane.
-    pub cluster: ClusterKey,
+    /// Their plane, as it is called.
+    pub plane: String,
     /// Their kind.
     pub kind: String,
     /// Their state.
@@ -66,10 +69,14 @@ impl Row {
         self.seq == other.seq && self.key == other.key && self.group == other.group && self.title == other.title
     }
 
-    /// The plane: the cluster's key, empty for what is no object.
+    /// The plane: the role of the cluster or, where it has none, its key; empty for what is no object.
     pub fn plane(&self) -> &str {
-        let cluster = self.key.as_ref().map(|key| &key.cluster).or_else(|| Some(&self.group.as_ref()?.cluster));
-        cluster.map_or("", |cluster| cluster.0.as_str())
+        match (self.plane, &self.key, &self.group) {
+            (Some(plane), ..) => plane.word(),
+            (None, Some(key), _) => &key.cluster.0,
+            (None, None, Some(group)) => &group.plane,
+            (None, None, None) => "",
+        }
     }
 }
 

@@ -59,6 +59,7 @@ fn facts<'a>(row: &'a Row, kinds: &'a mut KindText) -> Facts<'a> {
         name: key.map_or(&row.title, |key| &key.name),
         kind: key.map_or("", |key| kinds.of(&key.gvk)),
         plane: row.plane(),
+        cluster: key.map_or("", |key| &key.cluster.0),
         namespace: key.and_then(|key| key.namespace.as_deref()).unwrap_or_default(),
         state: &row.word,
         reason: &row.reason,

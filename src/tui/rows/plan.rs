@@ -3,10 +3,10 @@
 use plinth_run::{Action, CheckVerdict, RunState, state::Check};
 
 use super::Row;
-use crate::theme::Role;
+use crate::{planes::Planes, theme::Role};
 
 /// The plan: stages, changes, and what is deferred with what it waits for.
-pub fn plan_rows(run: &RunState) -> Vec<Row> {
+pub fn plan_rows(run: &RunState, planes: &Planes) -> Vec<Row> {
     let Some(plan) = &run.plan else { return Vec::new() };
     let mut rows = Vec::new();
     for stage in &plan.stages {
@@ -20,7 +20,8 @@ pub fn plan_rows(run: &RunState) -> Vec<Row> {
         rows.extend(stage.changes.iter().map(|change| Row {
             key: Some(change.subject.key.clone()),
             depth: 1,
-            title: change.subject.to_string(),
+            plane: change.subject.plane,
+            title: planes.title(&change.subject),
             word: change.action.verb().to_owned(),
             detail: change.note.clone().unwrap_or_else(|| change.fields.join(", ")),
             role: role_of_action(change.action),
@@ -33,7 +34,8 @@ pub fn plan_rows(run: &RunState) -> Vec<Row> {
     rows.extend(plan.deferred.iter().map(|deferred| Row {
         key: Some(deferred.subject.key.clone()),
         depth: 1,
-        title: format!("{} node {}", deferred.subject, deferred.node),
+        plane: deferred.subject.plane,
+        title: format!("{} node {}", planes.title(&deferred.subject), deferred.node),
         word: "defer".to_owned(),
         detail: deferred.told(),
         role: Role::Waiting,

@@ -1,6 +1,6 @@
 //! Objects below each other, over the planes: health rolled up, equal siblings grouped, echoes of a parent dropped.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use plinth_api::ObjectKey;
 use plinth_run::{Action, Health, RunState, SubjectState, filter::Facts};
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     log::{joined, role_of},
+    planes::Planes,
     theme::Role,
 };
 
@@ -29,14 +30,15 @@ pub struct Folds {
 }
 
 /// Objects below their parents, depth first, in the order of their keys. Only what is kept, and whatever it lies below, becomes a row.
-pub fn tree_rows(run: &RunState, folds: &Folds, narrow: &Narrow<'_>) -> Narrowed {
+pub fn tree_rows(run: &RunState, planes: &Planes, folds: &Folds, narrow: &Narrow<'_>) -> Narrowed {
     let forest = Forest::of(run);
     let mut sieve = Sieve::new(*narrow);
     let kept = kept(&forest, &mut sieve);
     let shown = shown(&forest, &kept);
     // Whoever looks for something wants to see it, not a number of such things.
     let bunches = if narrow.filter.is_empty() { Bunches::of(&forest, &kept) } else { Bunches::default() };
-    let tree = Tree { folds, forest: &forest, kept: &kept, shown: &shown, bunches: &bunches, marks_hits: !narrow.is_empty() };
+    let tree =
+        Tree { planes, folds, forest: &forest, kept: &kept, shown: &shown, bunches: &bunches, marks_hits: !narrow.is_empty() };
     Narrowed { rows: tree.rows(), inactive: sieve.inactive() }
 }
 
@@ -52,7 +54,8 @@ fn kept(forest: &Forest<'_>, sieve: &mut Sieve<'_>) -> Vec<bool> {
         let facts = Facts {
             name: &key.name,
             kind: kinds.of(&key.gvk),
-            plane: &key.cluster.0,
+            plane: known.subject.plane(),
+            cluster: &key.cluster.0,
             namespace: key.namespace.as_deref().unwrap_or_default(),
             state: word,
             reason: &known.reason,
@@ -91,24 +94,21 @@ impl Bunches {
         found
     }
 
-    /// Siblings come in the order of their keys, so that those of one plane and kind lie together.
+    /// Siblings come in the order of their keys, but those of one plane may lie on many clusters.
     fn family(&mut self, forest: &Forest<'_>, members: impl Iterator<Item = usize>) {
-        let mut before: Option<&ObjectKey> = None;
-        let mut begin = self.bunches.len();
-        for member in members {
-            let known = forest.object(member);
-            let (key, (word, _)) = (&known.subject.key, state_of(known));
-            if before.is_none_or(|before| before.gvk != key.gvk || before.cluster != key.cluster) {
-                begin = self.bunches.len();
-            }
-            before = Some(key);
-            if known.health == Some(Health::Failed) {
-                continue;
-            }
-            let alike = self.bunches[begin..].iter().position(|members| state_of(forest.object(members[0])).0 == word);
-            let bunch = alike.map_or(self.bunches.len(), |alike| begin + alike);
-            match alike {
-                Some(_) => self.bunches[bunch].push(member),
+        let mut known = HashMap::new();
+        let mut last = None;
+        for member in members.filter(|member| forest.object(*member).health != Some(Health::Failed)) {
+            let object = forest.object(member);
+            let alike = (object.subject.plane(), &object.subject.key.gvk, state_of(object).0);
+            // Mostly it is one like the one before, which costs less to see than to look up.
+            let bunch = match last {
+                Some((before, bunch)) if before == alike => bunch,
+                _ => *known.entry(alike).or_insert(self.bunches.len()),
+            };
+            last = Some((alike, bunch));
+            match self.bunches.get_mut(bunch) {
+                Some(members) => members.push(member),
                 None => self.bunches.push(vec![member]),
             }
             self.of[member] = Some(bunch);
@@ -123,6 +123,7 @@ impl Bunches {
 }
 
 struct Tree<'a> {
+    planes: &'a Planes,
     folds: &'a Folds,
     forest: &'a Forest<'a>,
     kept: &'a [bool],
@@ -183,6 +184,9 @@ impl Tree<'_> {
         let folded = (!self.forest.is_leaf(number)).then(|| self.folds.collapsed.contains(&known.subject.key));
         let above = self.forest.parent(number).map(|parent| self.forest.object(parent));
         let mut row = object_row(known, above, depth, folded);
+        // A workspace is said once, where the tree comes to it.
+        let is_said = above.is_some_and(|above| above.subject.key.cluster == known.subject.key.cluster);
+        row.title = if is_said { known.subject.key.named() } else { self.planes.title(&known.subject) };
         row.hit = self.marks_hits && self.kept[number];
         if let Some(below) = self.forest.below(number).text(folded == Some(true)) {
             row.detail = if row.detail.is_empty() { below } else { format!("{below}; {}", row.detail) };
@@ -195,7 +199,7 @@ fn group_of(known: &SubjectState) -> Group {
     let (key, (word, _)) = (&known.subject.key, state_of(known));
     Group {
         parent: known.subject.parent.clone(),
-        cluster: key.cluster.clone(),
+        plane: known.subject.plane().to_owned(),
         kind: key.gvk.group_kind().to_string(),
         word: word.to_owned(),
     }
@@ -218,9 +222,9 @@ fn object_row(known: &SubjectState, above: Option<&SubjectState>, depth: usize, 
     };
     Row {
         key: Some(known.subject.key.clone()),
+        plane: known.subject.plane,
         depth,
         folded,
-        title: known.subject.to_string(),
         word: word.to_owned(),
         reason: known.reason.clone(),
         detail,

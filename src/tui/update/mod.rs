@@ -206,11 +206,7 @@ fn copy(model: &mut Model) -> Vec<Effect> {
     vec![Effect::Copy(key.to_string())]
 }
 
-/// All planes, then each one, in the order of their names.
+/// All planes, then each one.
 fn next_plane(model: &mut Model) {
-    let next = match &model.ui.plane {
-        None => model.planes.first(),
-        Some(now) => model.planes.iter().find(|plane| *plane > now),
-    };
-    model.ui.plane = next.cloned();
+    model.ui.plane = model.planes.after(model.ui.plane.as_deref());
 }

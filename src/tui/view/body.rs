@@ -67,15 +67,22 @@ fn before(row: &Row, selected: bool) -> String {
     format!("{mark}{}{fold}", "  ".repeat(row.depth.min(16)))
 }
 
-/// The row's title in a column. Where an object's whole name does not fit, `Kind/name` is said: groups and namespaces are long and
-/// seldom tell objects apart, and the strip below has them.
+/// The row's title in a column. Where an object's whole name does not fit, `Kind/name` is said, and of its workspace the last part:
+/// groups, namespaces and paths are long and seldom tell objects apart, and the strip below has them.
 fn title(row: &Row, selected: bool, width: usize) -> String {
     let whole = format!("{}{}", before(row, selected), row.title);
-    let long = row.key.as_ref().filter(|_| whole.chars().count() > width);
-    match long.map(|key| (key.to_string(), format!("{}/{}", key.gvk.kind, key.name))) {
-        Some((full, short)) => fit_middle(&whole.replace(&full, &short), width),
-        None => fit_middle(&whole, width),
-    }
+    let short = match (&row.key, &row.group) {
+        _ if whole.chars().count() <= width => whole,
+        (Some(key), _) => {
+            let cluster = &key.cluster.0;
+            let last = cluster.rsplit(':').next().unwrap_or(cluster);
+            let short = whole.replace(&key.named(), &format!("{}/{}", key.gvk.kind, key.name));
+            short.replace(&format!("@{cluster}"), &format!("@{last}"))
+        }
+        (None, Some(group)) => whole.replace(&group.kind, group.kind.split('.').next().unwrap_or_default()),
+        (None, None) => whole,
+    };
+    fit_middle(&short, width)
 }
 
 /// How wide the columns are.

@@ -9,7 +9,8 @@ use ratatui::{
 
 use super::text::rule;
 use crate::{
-    model::Model,
+    model::{Model, View},
+    rows::Row,
     theme::Role,
     why::{self, clean},
 };
@@ -18,18 +19,24 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     if area.height == 0 {
         return;
     }
-    let title = model.selected().map_or_else(|| "── why ".to_owned(), |row| format!("── why: {} ", clean(&row.title)));
+    let title = model.selected().map_or_else(|| "── why ".to_owned(), |row| format!("── why: {} ", clean(&called(model, row))));
     let title: String = title.chars().take(usize::from(area.width)).collect();
     let mut lines = vec![Line::from(Span::styled(rule(&title, area.width), model.ui.theme.style(Role::Dim)))];
     lines.extend(chain(model).into_iter().map(Line::from));
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
 }
 
+/// A row's name where nothing above it says its workspace.
+fn called(model: &Model, row: &Row) -> String {
+    let known = row.key.as_ref().and_then(|key| model.run.subjects.get(key));
+    known.filter(|_| model.ui.view == View::Tree).map_or_else(|| row.title.clone(), |known| model.planes.title(&known.subject))
+}
+
 /// One line a cause, nearest first; the end of the run where there is one and nothing is selected.
 fn chain(model: &Model) -> Vec<String> {
     let Some(row) = model.selected() else { return finished(model) };
     let known = row.key.as_ref().and_then(|key| model.run.subjects.get(key));
-    match known.map(why::chain).filter(|lines| !lines.is_empty()) {
+    match known.map(|known| why::chain(known, &model.run, &model.planes)).filter(|lines| !lines.is_empty()) {
         Some(lines) => lines,
         None if row.detail.is_empty() => vec![clean(&format!("{} is {}", row.title, row.word))],
         None => vec![clean(&row.detail)],

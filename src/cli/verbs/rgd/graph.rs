@@ -1,6 +1,6 @@
 //! `plinth rgd graph`: nodes, what they read, what is deferred, and on which plane they live.
 
-use plinth_engine::graph::{Graph, Node, NodeKind, Plane, to_dot, to_text};
+use plinth_engine::graph::{Graph, Node, NodeKind, to_dot, to_text};
 use plinth_run::Outcome;
 use serde_json::{Value, json};
 
@@ -51,16 +51,11 @@ fn node(node: &Node) -> Value {
         NodeKind::External => "external",
         NodeKind::ExternalSelector => "externalSelector",
     };
-    let plane = match node.plane {
-        Plane::Host => "host",
-        Plane::Consumer => "consumer",
-        Plane::Provider => "provider",
-    };
     json!({
         "id": node.id,
         "kind": node.gvk,
         "node": what,
-        "plane": plane,
+        "plane": node.plane.word(),
         "deferred": node.is_deferred(),
         "conditional": !node.include_when.is_empty(),
         "iterators": node.for_each.iter().map(|dimension| &dimension.name).collect::<Vec<_>>(),

@@ -16,7 +16,7 @@ use json_schema::check;
 /// One event of every kind, with every optional part, as JSON. That they decode shows that the schema's reader and ours agree.
 fn specimens() -> Vec<Value> {
     let key = json!({"cluster": "host", "group": "example.dev", "version": "v1", "kind": "Db", "namespace": "n", "name": "x"});
-    let subject = json!({"key": key, "node": "db", "parent": key});
+    let subject = json!({"key": key, "node": "db", "parent": key, "plane": "consumer"});
     let gvk = json!({"group": "example.dev", "version": "v1", "kind": "Db"});
     let reference = json!({"name": "example.dev/c", "version": "1.0.0"});
     let change = json!({"subject": subject, "action": "create", "by": "loop", "digest": "d", "resourceVersion": "1", "fields": ["spec"], "note": "n"});

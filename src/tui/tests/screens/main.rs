@@ -5,6 +5,7 @@ mod agree;
 mod golden;
 mod page;
 mod pictures;
+mod planes;
 mod random;
 mod sample;
 mod scripts;

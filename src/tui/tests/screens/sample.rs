@@ -93,11 +93,9 @@ fn before_the_first_write() -> Vec<EventKind> {
 
 fn while_it_runs() -> Vec<EventKind> {
     let config = |n: usize| child("Config", &format!("c{n}"));
-    let consumer = Subject {
-        key: ObjectKey { cluster: ClusterKey("consumer".to_owned()), namespace: Some("team-a".to_owned()), ..key("Claim", "db") },
-        node: Some("claim".to_owned()),
-        parent: Some(key("Platform", "sample")),
-    };
+    let claim =
+        ObjectKey { cluster: ClusterKey("consumer".to_owned()), namespace: Some("team-a".to_owned()), ..key("Claim", "db") };
+    let consumer = Subject::child(claim, "claim", key("Platform", "sample"));
     let mut kinds = vec![
         EventKind::Approved { by: "question".to_owned() },
         EventKind::StageStarted { stage: StageId(1), title: "definitions".to_owned() },
