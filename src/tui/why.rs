@@ -1,31 +1,54 @@
 //! An explanation as lines: the chain from an object to the root cause, and the next step.
 
-use plinth_run::{Health, RunState, SubjectState, health};
+use plinth_run::{Cause, Health, RunState, SubjectState, health};
 
 use crate::{log::joined, planes::Planes, rows::waits_for};
 
 /// One line a cause, nearest first; what it waits for where nobody gave a cause. Where the chain comes to another plane, that is said.
 /// Nothing from outside can steer the terminal.
 pub fn chain(known: &SubjectState, run: &RunState, planes: &Planes) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let own = joined(&known.reason, &known.message);
-    if !known.missing.is_empty() && known.health != Some(Health::Current) {
-        lines.push(waits_for(&known.missing, known.expected_from.as_deref()));
-    } else if !own.is_empty() {
-        let word = known.health.map_or("known", health::word);
-        lines.push(format!("{word}: {own}"));
-    }
     let mut place = planes.place(&known.subject);
+    let mut lines = own(known);
     for (depth, cause) in known.causes.iter().enumerate() {
-        let subject = cause.subject.as_ref().map(|subject| run.known(subject));
-        let crossed = subject.map(|subject| planes.place(subject)).filter(|other| *other != place);
-        let subject = subject.map(|subject| subject.key.named());
-        let subject: String = crossed.iter().chain(&subject).map(|part| format!("{part} ")).collect();
-        place = crossed.unwrap_or(place);
-        lines.push(format!("{}because {subject}{}", "  ".repeat(depth.min(8)), joined(&cause.reason, &cause.message)));
+        let because = because(cause, run, planes, &mut place);
+        lines.push(format!("{}because {because}", "  ".repeat(depth.min(8))));
     }
-    lines.extend(known.advice().map(|advice| format!("next: {} ({})", advice.next, advice.id)));
-    lines.into_iter().map(|line| clean(&line)).collect()
+    lines.extend(next(known));
+    lines.iter().map(|line| clean(line)).collect()
+}
+
+/// The same where there is no room for the steps between: the object, the root cause, the next step.
+pub fn brief(known: &SubjectState, run: &RunState, planes: &Planes) -> Vec<String> {
+    let mut place = planes.place(&known.subject);
+    let between = if known.causes.len() > 1 { "… " } else { "" };
+    let root = known.causes.last().map(|root| format!("because {between}{}", because(root, run, planes, &mut place)));
+    own(known).into_iter().chain(root).chain(next(known)).map(|line| clean(&line)).collect()
+}
+
+fn own(known: &SubjectState) -> Vec<String> {
+    let own = joined(&known.reason, &known.message);
+    let told = if !known.missing.is_empty() && known.health != Some(Health::Current) {
+        Some(waits_for(&known.missing, known.expected_from.as_deref()))
+    } else if own.is_empty() {
+        None
+    } else {
+        Some(format!("{}: {own}", known.health.map_or("known", health::word)))
+    };
+    told.into_iter().collect()
+}
+
+/// A cause, with its place where that is another than the one before.
+fn because(cause: &Cause, run: &RunState, planes: &Planes, place: &mut String) -> String {
+    let subject = cause.subject.as_ref().map(|subject| run.known(subject));
+    let crossed = subject.map(|subject| planes.place(subject)).filter(|other| other != place);
+    let subject = subject.map(|subject| subject.key.named());
+    let words: String = crossed.iter().chain(&subject).map(|part| format!("{part} ")).collect();
+    *place = crossed.unwrap_or_else(|| std::mem::take(place));
+    format!("{words}{}", joined(&cause.reason, &cause.message))
+}
+
+fn next(known: &SubjectState) -> Option<String> {
+    known.advice().map(|advice| format!("next: {} ({})", advice.next, advice.id))
 }
 
 /// The text without control characters.

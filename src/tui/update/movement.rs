@@ -95,7 +95,7 @@ fn place(model: &mut Model, view: Option<View>) {
 
 fn next_match(model: &mut Model, forward: bool) {
     let (rows, cursor) = (&model.rows, model.ui.cursor);
-    let is_hit = |index: &usize| rows[*index].hit;
+    let is_hit = |index: &usize| rows.get(*index).is_some_and(|row| row.hit);
     let found = if forward {
         (cursor + 1..rows.len()).chain(0..=cursor).find(is_hit)
     } else {

@@ -18,8 +18,10 @@ use ratatui::{
 
 use crate::model::Model;
 
-/// Lines of the why strip, its rule included.
-const WHY_HEIGHT: u16 = 4;
+/// Lines of the why strip, its rule included, and where there are few rows.
+const WHY_HEIGHT: (u16, u16) = (5, 4);
+/// From this height on the strip has all its lines.
+const TALL: u16 = 20;
 /// From this width on there are two panes.
 const WIDE: u16 = 100;
 
@@ -43,7 +45,11 @@ impl Places {
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Min(0),
-            Constraint::Length(if strip { WHY_HEIGHT } else { 0 }),
+            Constraint::Length(match strip {
+                true if area.height >= TALL => WHY_HEIGHT.0,
+                true => WHY_HEIGHT.1,
+                false => 0,
+            }),
             Constraint::Length(1),
         ])
         .areas(area);

@@ -1,5 +1,6 @@
 //! The why strip: the chain from the selected object to the root cause, and the next step.
 
+use plinth_run::{RunState, SubjectState};
 use ratatui::{
     Frame,
     layout::Rect,
@@ -7,9 +8,10 @@ use ratatui::{
     widgets::{Paragraph, Wrap},
 };
 
-use super::text::rule;
+use super::text::{fit, rule};
 use crate::{
     model::{Model, View},
+    planes::Planes,
     rows::Row,
     theme::Role,
     why::{self, clean},
@@ -22,7 +24,8 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let title = model.selected().map_or_else(|| "── why ".to_owned(), |row| format!("── why: {} ", clean(&called(model, row))));
     let title: String = title.chars().take(usize::from(area.width)).collect();
     let mut lines = vec![Line::from(Span::styled(rule(&title, area.width), model.ui.theme.style(Role::Dim)))];
-    lines.extend(chain(model).into_iter().map(Line::from));
+    let (width, height) = (usize::from(area.width).max(1), usize::from(area.height - 1));
+    lines.extend(fitted(model, width, height).into_iter().map(Line::from));
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
 }
 
@@ -32,11 +35,45 @@ fn called(model: &Model, row: &Row) -> String {
     known.filter(|_| model.ui.view == View::Tree).map_or_else(|| row.title.clone(), |known| model.planes.title(&known.subject))
 }
 
+/// The explanation in the room there is. Where the whole chain does not fit, its steps between go first: the root cause and the next
+/// step are what the person needs.
+fn fitted(model: &Model, width: usize, height: usize) -> Vec<String> {
+    let tall = |lines: &[String]| lines.iter().map(|line| lines_of(line, width)).sum::<usize>();
+    let whole = chain(model, why::chain);
+    if tall(&whole) <= height {
+        return whole;
+    }
+    let brief = chain(model, why::brief);
+    let spare = height.saturating_sub(brief.len());
+    match brief.as_slice() {
+        _ if tall(&brief) <= height => brief,
+        [own, root, next] => vec![fit(own, width), fit(root, width * (1 + spare)), fit(next, width)],
+        _ => brief,
+    }
+}
+
+/// Lines that a text takes, broken at its blanks.
+fn lines_of(text: &str, width: usize) -> usize {
+    let (mut lines, mut column) = (1, 0);
+    for length in text.split(' ').map(|word| word.chars().count()) {
+        if column > 0 && column + 1 + length > width {
+            (lines, column) = (lines + 1, 0);
+        }
+        column += length + usize::from(column > 0);
+        while column > width {
+            (lines, column) = (lines + 1, column - width);
+        }
+    }
+    lines
+}
+
+type Explain = fn(&SubjectState, &RunState, &Planes) -> Vec<String>;
+
 /// One line a cause, nearest first; the end of the run where there is one and nothing is selected.
-fn chain(model: &Model) -> Vec<String> {
+fn chain(model: &Model, explain: Explain) -> Vec<String> {
     let Some(row) = model.selected() else { return finished(model) };
     let known = row.key.as_ref().and_then(|key| model.run.subjects.get(key));
-    match known.map(|known| why::chain(known, &model.run, &model.planes)).filter(|lines| !lines.is_empty()) {
+    match known.map(|known| explain(known, &model.run, &model.planes)).filter(|lines| !lines.is_empty()) {
         Some(lines) => lines,
         None if row.detail.is_empty() => vec![clean(&format!("{} is {}", row.title, row.word))],
         None => vec![clean(&row.detail)],

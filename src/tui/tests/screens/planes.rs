@@ -104,6 +104,15 @@ fn the_strip_says_which_plane_a_cause_is_on() {
     }
 }
 
+/// Where the chain does not fit, what is between goes first.
+#[test]
+fn at_eighty_columns_the_root_and_the_next_step_are_seen() {
+    let text = screen(&reach((80, 24), "/reason:resourcesnot\nn"));
+    for words in ["waiting: ResourcesNotReady", "because … host Pod/tenants/", "404", "next: look for the image"] {
+        assert!(text.contains(words), "{words} is not on\n{text}");
+    }
+}
+
 /// On the way through a cluster's own role nothing of the place is lost: the lines of a log say the workspace, too.
 #[test]
 fn lines_say_plane_and_workspace() {

@@ -209,6 +209,17 @@ fn an_unknown_key_of_a_filter_is_said_and_changes_nothing() {
 }
 
 #[test]
+fn the_next_match_of_a_filter_that_leaves_nothing_is_none() {
+    let mut model = model(100, 24, RUNNING);
+    press(&mut model, "/kind:nothing");
+    special(&mut model, Key::Enter);
+    for key in ["n", "N"] {
+        press(&mut model, key);
+        assert!(screen(&model).contains("nothing matches"), "{}", screen(&model));
+    }
+}
+
+#[test]
 fn planes_are_walked_through_one_by_one() {
     let mut model = model(120, 40, RUNNING);
     let mut seen = Vec::new();
