@@ -12,14 +12,13 @@ use std::{
 use clap::CommandFactory;
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 use plinth_api::ObjectKey;
-use plinth_cluster::access::Source;
-use serde_json::Value;
+use plinth_run::RunState;
 
 use crate::{
     args::{Cli, Global},
-    files, platform, runtime,
+    journal, platform, runtime,
     tree::Tree,
-    wire::{Host, connect},
+    wire::{Contexts, Host, connect, journals},
 };
 
 /// The variable by which a shell asks.
@@ -44,31 +43,32 @@ pub(crate) fn script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
 
 /// Contexts of the kubeconfig.
 pub(crate) fn contexts() -> Vec<CompletionCandidate> {
-    match Source::infer(typed("--kubeconfig").map(PathBuf::from).as_deref()) {
-        Ok(Source::Files(files)) => {
-            let names: BTreeSet<String> =
-                files.iter().filter_map(|file| files::text(file).ok()).flat_map(|text| of(&text)).collect();
-            names.into_iter().map(CompletionCandidate::new).collect()
-        }
-        _ => Vec::new(),
-    }
+    let known = Contexts::read(typed("--kubeconfig").map(PathBuf::from).as_deref()).unwrap_or_default();
+    known.names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// The names of a kubeconfig's contexts.
-fn of(text: &str) -> Vec<String> {
-    let config: Value = serde_saphyr::from_str(text).unwrap_or_default();
-    let contexts = config.get("contexts").and_then(Value::as_array).into_iter().flatten();
-    contexts.filter_map(|context| Some(context.get("name")?.as_str()?.to_owned())).collect()
-}
-
-/// Objects of the platform as `why` takes them. A cluster that does not answer offers nothing.
+/// Objects of the platform as `why` takes them. Where the cluster does not answer, those of its last run on this machine.
 pub(crate) fn subjects() -> Vec<CompletionCandidate> {
     let asked = typed("--platform");
     let tree = from_the_cluster(async |host| {
         let name = platform::find(asked.as_deref(), host.0.as_ref()).await.ok()??;
         Tree::load(&name, host.0.as_ref(), &host).await.ok()
     });
-    names(tree.unwrap_or_default().leaves.keys()).into_iter().map(CompletionCandidate::new).collect()
+    let keys: BTreeSet<ObjectKey> = match tree {
+        Some(tree) => tree.leaves.into_keys().collect(),
+        None => recorded(asked.as_deref()),
+    };
+    names(keys.iter()).into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Objects that the journals of this server say are there.
+fn recorded(platform: Option<&str>) -> BTreeSet<ObjectKey> {
+    let Some(server) = in_time(async |global| Some(connect(&global).await.ok()?.1)) else { return BTreeSet::new() };
+    let known = journals(&server).unwrap_or_default().into_iter();
+    let meant = known.filter(|(name, _)| platform.is_none_or(|asked| asked == name));
+    let states = meant.filter_map(|(_, path)| Some(RunState::replay(&journal::read(&path).ok()?.events)));
+    let there = states.flat_map(|state| state.subjects.into_iter().filter(|(_, known)| !known.is_gone()));
+    there.map(|(key, _)| key).collect()
 }
 
 /// Platforms of the cluster. One that does not answer offers nothing.
@@ -79,6 +79,14 @@ pub(crate) fn platforms() -> Vec<CompletionCandidate> {
 
 /// What the cluster of the command line says, if it says it at once.
 fn from_the_cluster<T>(ask: impl AsyncFnOnce(Host) -> Option<T>) -> Option<T> {
+    in_time(async |global| {
+        let (host, _) = connect(&global).await.ok()?;
+        ask(host).await
+    })
+}
+
+/// What can be found out by what the command line says of the cluster, in the time that somebody waits for a tab.
+fn in_time<T>(ask: impl AsyncFnOnce(Global) -> Option<T>) -> Option<T> {
     let global = Global {
         kubeconfig: typed("--kubeconfig").map(PathBuf::from),
         context: typed("--context"),
@@ -87,12 +95,8 @@ fn from_the_cluster<T>(ask: impl AsyncFnOnce(Host) -> Option<T>) -> Option<T> {
         quiet: true,
         verbose: 0,
     };
-    let read = async {
-        let (host, _) = connect(&global).await.ok()?;
-        ask(host).await
-    };
     let runtime = runtime().ok()?;
-    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, read).await.ok().flatten() });
+    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, ask(global)).await.ok().flatten() });
     // What is still being asked is not waited for.
     runtime.shutdown_background();
     answer
@@ -153,7 +157,5 @@ mod tests {
         };
         let keys = [key("a.dev", None, "x"), key("b.dev", Some("n"), "x"), key("a.dev", None, "y")];
         assert_eq!(names(keys.iter()), ["Thing.a.dev/x", "Thing.b.dev/n/x", "Thing/y"]);
-        assert_eq!(of("contexts: [{name: one}, {name: two}]"), ["one", "two"]);
-        assert!(of("- broken: [").is_empty());
     }
 }

@@ -15,6 +15,10 @@ pub enum Effect {
     Fetch(Ask),
     /// Everything is to be read anew.
     Refresh,
+    /// The contexts of the kubeconfig; the answer comes as [`crate::Message::Contexts`].
+    Contexts,
+    /// Another cluster is to be looked at, by the name of its context. [`crate::Message::Connected`] says that it is.
+    Connect(String),
     /// This text goes to the clipboard.
     Copy(String),
     /// The process stops until its shell continues it.

@@ -15,6 +15,10 @@ pub enum Message {
     History(Box<History>),
     /// What [`crate::Effect::Fetch`] asked for.
     Fetched(Box<Fetched>),
+    /// The contexts that [`crate::Effect::Contexts`] asked for, or why they cannot be read.
+    Contexts(Result<Vec<String>, String>),
+    /// From now on everything is told of another cluster, which the person calls so.
+    Connected(String),
     /// Something that the person should read, in the place of the footer until the next key.
     Notice(String),
     /// A key.

@@ -1,7 +1,9 @@
 //! The whole state of the terminal: what the run is, and what the person looks at.
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
-use plinth_run::{Filter, History, RunState};
+use plinth_run::{Filter, History, RunState, filter::fuzzy};
 
 use crate::{
     detail::Detail,
@@ -40,6 +42,8 @@ pub struct Ui {
     pub mode: Mode,
     /// The cluster, as the person calls it; empty where it is not known.
     pub place: String,
+    /// Contexts that can be chosen; `None` where the cluster cannot be changed.
+    pub contexts: Option<Contexts>,
     /// The view.
     pub view: View,
     /// Views that were shown before.
@@ -135,6 +139,32 @@ pub enum Overlay {
     Palette,
     /// What is to be shown.
     Filter,
+    /// Clusters by their contexts.
+    Contexts,
+}
+
+/// Clusters that the person may choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Contexts {
+    /// Nobody has asked, or nobody has answered yet.
+    #[default]
+    Unread,
+    /// Their names.
+    Known(Vec<String>),
+    /// Why they are not known.
+    Unreadable(String),
+}
+
+impl Contexts {
+    /// Those that what was typed may mean, best first; all of them for nothing.
+    pub fn offers(&self, typed: &str) -> Vec<&str> {
+        let Self::Known(names) = self else { return Vec::new() };
+        let wanted: String = typed.to_lowercase().split_whitespace().collect();
+        let found = names.iter().filter_map(|name| Some((fuzzy(&wanted, name)?, name.as_str())));
+        let mut found: Vec<(usize, &str)> = found.collect();
+        found.sort_by_key(|(score, _)| Reverse(*score));
+        found.into_iter().map(|(_, name)| name).collect()
+    }
 }
 
 /// Where a run is.
@@ -156,6 +186,7 @@ impl Model {
         let ui = Ui {
             mode: Mode::Own,
             place: String::new(),
+            contexts: None,
             view: View::Plan,
             trail: Trail::default(),
             cursor: 0,
@@ -197,6 +228,25 @@ impl Model {
         self.ui.place = place.into();
         self.ui.view = View::Tree;
         self
+    }
+
+    /// The same, on a cluster that the person can change.
+    #[must_use]
+    pub fn choosing(mut self) -> Self {
+        self.ui.contexts = Some(Contexts::Unread);
+        self
+    }
+
+    /// Forgets everything of the cluster that was looked at. What the person asked for (filter, view) stays.
+    pub(crate) fn connected(&mut self, place: String) {
+        (self.run, self.log, self.history) = (RunState::default(), Log::default(), History::default());
+        let ui = &mut self.ui;
+        (ui.cursor, ui.top, ui.choice) = (0, 0, 0);
+        (ui.folds, ui.plane, ui.detail) = (Folds::default(), None, None);
+        (ui.in_detail, ui.frozen, ui.overlay, ui.notice) = (false, false, None, None);
+        ui.place = place;
+        self.rows.clear();
+        self.rebuild();
     }
 
     /// Where the run is.

@@ -26,7 +26,9 @@ pub fn brief(known: &SubjectState, run: &RunState, planes: &Planes) -> Vec<Strin
 }
 
 fn own(known: &SubjectState) -> Vec<String> {
-    let own = joined(&known.reason, &known.message);
+    // Who only hands on what its cause says has nothing to add.
+    let is_echo = known.causes.first().is_some_and(|cause| cause.message == known.message);
+    let own = joined(&known.reason, if is_echo { "" } else { &known.message });
     let told = if !known.missing.is_empty() && known.health != Some(Health::Current) {
         Some(waits_for(&known.missing, known.expected_from.as_deref()))
     } else if own.is_empty() {
@@ -42,9 +44,9 @@ fn because(cause: &Cause, run: &RunState, planes: &Planes, place: &mut String) -
     let subject = cause.subject.as_ref().map(|subject| run.known(subject));
     let crossed = subject.map(|subject| planes.place(subject)).filter(|other| other != place);
     let subject = subject.map(|subject| subject.key.named());
-    let words: String = crossed.iter().chain(&subject).map(|part| format!("{part} ")).collect();
+    let words: Vec<String> = crossed.iter().cloned().chain(subject).chain([joined(&cause.reason, &cause.message)]).collect();
     *place = crossed.unwrap_or_else(|| std::mem::take(place));
-    format!("{words}{}", joined(&cause.reason, &cause.message))
+    words.join(" ")
 }
 
 fn next(known: &SubjectState) -> Option<String> {

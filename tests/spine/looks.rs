@@ -170,6 +170,41 @@ async fn show_06_hung() {
     eprintln!("SHOW 06 hung a key was answered in {} ms while the API server answered nothing", answered.as_millis());
 }
 
+/// Both kubeconfigs count, as for kubectl; the first one says which context is the current one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dashboard_looks_at_another_cluster_and_back() {
+    let distribution = Distribution::sample();
+    let world = World::start(&distribution).await;
+    world.up(&distribution.source(), &[]).await.with_code(0);
+    let folder = TempDir::with_prefix("plinth-silent-").unwrap();
+    let (_listener, silent) = silent_server(folder.path());
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plinth"));
+    command.arg("dash");
+    command.env("TERM", "xterm-256color");
+    command.env("KUBECONFIG", format!("{silent}:{}", world.kubeconfig()));
+    let mut screen = Screen::start(command);
+    let first = screen.until_shows("reading the cluster").await;
+    assert!(first.lines().next().unwrap().contains("silent"), "the header says the context:\n{first}");
+    let written = world.writes();
+
+    screen.press("C");
+    let offered = screen.until_shows("shown now").await;
+    let context = Identity::Admin.name();
+    assert!(offered.contains(context), "both contexts are offered:\n{offered}");
+    screen.press(&format!("{context}\r"));
+    let there = screen.until_shows("OpenMCPOp").await;
+    assert!(there.lines().next().unwrap().contains(context) && !there.contains("silent"), "{there}");
+
+    screen.press("C");
+    screen.until_shows("shown now").await;
+    screen.press("silent\r");
+    let back = screen.until_shows("reading the cluster").await;
+    assert!(!back.contains("OpenMCPOp"), "nothing of the other cluster is left:\n{back}");
+    screen.press("q");
+    assert_eq!(screen.end().await, 0);
+    assert_eq!(world.writes(), written, "looking writes nothing");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_that_was_cut_off_replays_up_to_the_cut() {
     let folder = TempDir::with_prefix("plinth-cut-").unwrap();

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use plinth_support::Identity;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use tempfile::TempDir;
 
@@ -135,6 +136,8 @@ async fn a_terminal_shows_the_plan_asks_once_and_shows_the_tree() {
     let mut declined = Screen::open(&arguments);
     let question = declined.until_shows("apply this plan?").await;
     assert!(question.contains("deferred") || question.contains("defer "), "the plan does not say what waits:\n{question}");
+    let context = format!("context   {}", Identity::Admin.name());
+    assert!(question.contains(&context), "the question does not say which context it is about:\n{question}");
     declined.press("n");
     assert_eq!(declined.end().await, 4);
     assert!(world.writes().is_empty(), "a plan that was declined wrote {:#?}", world.writes());
@@ -211,10 +214,11 @@ async fn down_shows_its_plan_and_asks() {
     let kubeconfig = world.kubeconfig();
     world.up(&distribution.source(), &[]).await.with_code(0);
     let written = world.writes();
-    for (answer, code) in [("n\n", 4), ("y\n", 0)] {
+    for (answer, code) in [("n\n", 4), ("y\n", 4), ("default\n", 0)] {
         let mut screen = Screen::open(&["down", "--kubeconfig", &kubeconfig]);
         let question = screen.until_shows("everything else writes nothing").await;
         assert!(question.contains("delete"), "the plan does not say what goes:\n{question}");
+        assert!(question.contains("default applies it"), "a platform is taken away by its name:\n{question}");
         assert_eq!(world.writes(), written, "nothing is removed before the answer");
         screen.press(answer);
         assert_eq!(screen.exit().await, code);

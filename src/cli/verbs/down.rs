@@ -35,7 +35,7 @@ pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcom
     let turn = Turn::Lease { break_lock: args.break_lock, platform: None };
     let delivery = wire::Delivery { removing: true, turn, ..wire::Delivery::default() };
     let session = Session::open(host, journal, vec![teller], &settings.platform, delivery, signals)?;
-    let approver: &dyn Approver = if asks { &AskInText(out) } else { &Always("--apply".to_owned()) };
+    let approver: &dyn Approver = if asks { &AskInText::new(out, global) } else { &Always("--apply".to_owned()) };
     let run = removal::down(&settings, session.resumed.clone(), &session.ports, approver);
     let outcome = interrupted(&session, CancellationToken::new(), run).await;
     session.ports.control.stop().await;

@@ -33,7 +33,7 @@ use crate::{
     out::Out,
     present::Teller,
     saved, screen,
-    wire::{self, Ask, AskInText, Fetcher, Host, Session, Turn, Wanted, before_the_run, connect, interrupted, listen},
+    wire::{self, Ask, AskInText, Contexts, Fetcher, Host, Session, Turn, Wanted, before_the_run, connect, interrupted, listen},
 };
 
 /// A channel, what was chosen of it, and what the operator wants.
@@ -183,7 +183,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
         config.tell(out);
         let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(args.output, out));
         let session = Session::open(host, journal, vec![teller], platform, delivery, signals)?;
-        let approver: &dyn Approver = if in_text { &AskInText(out) } else { &Always("--apply".to_owned()) };
+        let approver: &dyn Approver = if in_text { &AskInText::new(out, global) } else { &Always("--apply".to_owned()) };
         let outcome = bring_up(&loaded, &session, approver, CancellationToken::new()).await;
         session.tell(outcome, out);
         return Ok(outcome);
@@ -219,7 +219,7 @@ impl View {
         let _open = sender.send(Message::History(Box::new(past)));
         let fetcher = Fetcher::new(host.clone(), Wanted::Run(Arc::new(wanted(loaded))), sender.clone());
         let mut model = screen::model(&Config::load(global));
-        model.ui.place = global.context.clone().unwrap_or_default();
+        model.ui.place = Contexts::chosen(global).unwrap_or_default();
         (Self { messages, host: host.clone(), fetcher, model }, Arc::new(Forward(sender)))
     }
 
@@ -271,8 +271,8 @@ async fn review(
             }
             Effect::Interrupt => interrupt.cancel(),
             Effect::Fetch(ask) => fetcher.ask(ask),
-            // The run reads what it needs; a copy and the end are the loop's own.
-            Effect::Refresh | Effect::Copy(_) | Effect::Suspend | Effect::Quit => {}
+            // The run reads what it needs, and stays on its cluster; a copy and the end are the loop's own.
+            Effect::Refresh | Effect::Contexts | Effect::Connect(_) | Effect::Copy(_) | Effect::Suspend | Effect::Quit => {}
         };
         app::run(model, &messages, &closing, Timestamp::now, perform)
     });

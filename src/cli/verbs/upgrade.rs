@@ -74,7 +74,7 @@ async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool),
     loaded.settings.allow_breaking = allow_breaking;
     tell(&goal, &loaded.content, out);
     host.give_up_after(how.timeout);
-    let approver: &dyn Approver = if how.apply { &Always("--apply".to_owned()) } else { &AskInText(out) };
+    let approver: &dyn Approver = if how.apply { &Always("--apply".to_owned()) } else { &AskInText::new(out, global) };
     if goal.is_kept {
         let journal = Arc::new(VecJournal::default());
         loaded.settings.hands_over = true;

@@ -4,10 +4,11 @@ use std::{io, sync::Mutex};
 
 use plinth_bootstrap::{Approval, Approver};
 use plinth_engine::ports::Answer;
-use plinth_run::Plan;
+use plinth_run::{Action, Plan};
 use tokio::sync::oneshot;
 
-use crate::{out::Out, verbs::told};
+use super::contexts::Contexts;
+use crate::{args::Global, out::Out, verbs::told};
 
 /// Waits for the terminal's answer. Without one (the terminal closed) the plan is declined.
 pub(crate) struct Ask(Mutex<Option<oneshot::Receiver<bool>>>);
@@ -34,19 +35,45 @@ impl Approver for Ask {
 }
 
 /// Asks in lines, for screen readers and terminals that nothing is drawn on: the whole plan, then one question.
-pub(crate) struct AskInText(pub(crate) Out);
+///
+/// What takes a platform away is answered by its name: nobody types that by habit.
+pub(crate) struct AskInText {
+    out: Out,
+    context: Option<String>,
+}
+
+impl AskInText {
+    /// A question to whoever reads `out`, about the cluster that the command line means.
+    pub(crate) fn new(out: Out, global: &Global) -> Self {
+        Self { out, context: Contexts::chosen(global) }
+    }
+}
+
+/// The answer that agrees to a plan, besides `yes`; its platform's name where it deletes what belongs to nothing else.
+fn agreeing(plan: &Plan) -> &str {
+    let mut changes = plan.stages.iter().flat_map(|stage| &stage.changes);
+    let removes = changes.any(|change| change.action == Action::Delete && change.subject.parent.is_none());
+    if removes { &plan.platform } else { "y" }
+}
 
 impl Approver for AskInText {
     fn approve<'a>(&'a self, plan: &'a Plan) -> Answer<'a, Approval> {
-        told(plan).iter().for_each(|line| self.0.data(line));
+        told(plan).iter().for_each(|line| self.out.data(line));
         let cluster = plan.cluster.as_ref().map_or_else(|| "an unknown cluster".to_owned(), ToString::to_string);
-        self.0.error(&format!("apply this plan of {} to {cluster}? y applies it, everything else writes nothing", plan.platform));
+        let context = self.context.as_ref().map(|context| format!(" (context {context})")).unwrap_or_default();
+        let answer = agreeing(plan).to_owned();
+        self.out.error(&format!(
+            "apply this plan of {} to {cluster}{context}? {answer} applies it, everything else writes nothing",
+            plan.platform
+        ));
         let (sender, receiver) = oneshot::channel();
         // A thread of its own: nothing waits for it where a signal ends the run before the answer.
         std::thread::spawn(move || {
             let mut line = String::new();
             let read = io::stdin().read_line(&mut line);
-            sender.send(read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+            let said = line.trim();
+            let agrees = said == answer || answer == "y" && ["y", "yes"].contains(&said.to_lowercase().as_str());
+            sender.send(read.is_ok() && agrees)
         });
         Box::pin(async move {
             if receiver.await.unwrap_or(false) { Approval::Granted("question".to_owned()) } else { Approval::Declined }

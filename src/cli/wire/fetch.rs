@@ -1,9 +1,6 @@
 //! Answers what the terminal asks about one object. Every question is a task: a server that hangs blocks no key.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, mpsc},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
@@ -19,7 +16,7 @@ use tokio::{
     sync::{mpsc as channel, oneshot},
 };
 
-use super::host::Host;
+use super::{host::Host, line::Line};
 
 /// How many lines of a log are shown.
 const LOG_LINES: u32 = 500;
@@ -51,14 +48,14 @@ impl Wanted {
 pub(crate) struct Fetcher {
     host: Host,
     wanted: Wanted,
-    sender: mpsc::Sender<Message>,
+    line: Line,
     runtime: Handle,
 }
 
 impl Fetcher {
-    /// A reader that answers into `sender`. Must be called inside the runtime.
-    pub(crate) fn new(host: Host, wanted: Wanted, sender: mpsc::Sender<Message>) -> Self {
-        Self { host, wanted, sender, runtime: Handle::current() }
+    /// A reader that answers on `line`. Must be called inside the runtime.
+    pub(crate) fn new(host: Host, wanted: Wanted, line: impl Into<Line>) -> Self {
+        Self { host, wanted, line: line.into(), runtime: Handle::current() }
     }
 
     /// Begins to answer; returns at once.
@@ -71,7 +68,7 @@ impl Fetcher {
                 Err(format!("there is no access to cluster {} from here", ask.key.cluster))
             };
             // A terminal that is gone asks no more.
-            let _gone = this.sender.send(Message::Fetched(Box::new(Fetched { ask, answer })));
+            let _gone = this.line.send(Message::Fetched(Box::new(Fetched { ask, answer })));
         });
     }
 

@@ -1,21 +1,25 @@
 //! Adapters behind the ports of the use case. Public for whoever else puts a run together: a test, a simulation.
 
 mod approve;
+mod contexts;
 mod fetch;
 mod handing;
 mod host;
 mod keys;
 mod lead;
+mod line;
 mod looped;
 mod plane;
 mod session;
 
 pub(crate) use approve::{Ask, AskInText};
+pub(crate) use contexts::Contexts;
 pub(crate) use fetch::{Fetcher, Wanted};
 pub use host::Host;
 pub(crate) use host::connect;
 pub(crate) use keys::keys;
 pub(crate) use lead::{lease, machine};
+pub(crate) use line::Line;
 pub use looped::InProcess;
 pub(crate) use looped::{Delivery, Turn, leaves};
 pub(crate) use plane::{AT_ONCE, Plane, Room};

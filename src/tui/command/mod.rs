@@ -88,6 +88,8 @@ pub enum Command {
     Unhealthy,
     /// The next plane.
     Plane,
+    /// Another cluster, by its context.
+    Contexts,
     /// Follow the run, or stand still.
     Follow,
     /// The selected object's name to the clipboard.
@@ -136,7 +138,7 @@ pub fn context(model: &Model) -> Context {
         Some(Overlay::Question) => Context::Question,
         Some(Overlay::Quit) => Context::Quit,
         Some(Overlay::Help) => Context::Help,
-        Some(Overlay::Palette | Overlay::Filter) => Context::Input,
+        Some(Overlay::Palette | Overlay::Filter | Overlay::Contexts) => Context::Input,
         None => Context::View,
     }
 }
@@ -176,6 +178,7 @@ pub fn disabled(model: &Model, command: Command) -> Option<&'static str> {
         }
         Command::NextMatch | Command::PreviousMatch if model.ui.filter.is_empty() => Some("there is no filter; / sets one"),
         Command::Plane if model.planes.len() < 2 && model.ui.plane.is_none() => Some("there is one plane"),
+        Command::Contexts if model.ui.contexts.is_none() => Some("only plinth dash changes the cluster"),
         Command::HistoryBack if !model.ui.trail.has_back() => Some("nothing was shown before"),
         Command::HistoryForward if !model.ui.trail.has_forward() => Some("nothing was shown after"),
         _ => None,

@@ -48,6 +48,7 @@ pub const TABLE: &[Entry] = &[
     entry(Context::View, Command::PreviousMatch, &[Key::Char('N')], "previous match", false),
     entry(Context::View, Command::Unhealthy, &[Key::Char('u')], "only what is not ready", false),
     entry(Context::View, Command::Plane, &[Key::Char('P')], "next plane", false),
+    entry(Context::View, Command::Contexts, &[Key::Char('C')], "another cluster, by its context", false),
     entry(Context::View, Command::Yaml, &[Key::Char('y')], "YAML of the object", false),
     entry(Context::View, Command::Describe, &[Key::Char('d')], "describe the object", false),
     entry(Context::View, Command::Diff, &[Key::Char('=')], "compare with what is wanted", false),

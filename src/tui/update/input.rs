@@ -1,4 +1,4 @@
-//! Typing: the filter and the palette.
+//! Typing: the filter, the palette and the choice of a cluster.
 
 use plinth_run::{Filter, filter::MAX_FILTER};
 
@@ -9,11 +9,12 @@ use crate::{
     model::{Model, Overlay},
 };
 
-/// Opens the help, the palette or the filter.
+/// Opens the help, the palette, the filter or the choice of a cluster.
 pub(super) fn begin(model: &mut Model, command: Command) {
     let (overlay, input) = match command {
         Command::Filter => (Overlay::Filter, model.ui.filter_text.clone()),
         Command::Palette => (Overlay::Palette, String::new()),
+        Command::Contexts => (Overlay::Contexts, String::new()),
         _ => (Overlay::Help, String::new()),
     };
     model.ui.overlay = Some(overlay);
@@ -44,8 +45,7 @@ pub(super) fn act(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Up => model.ui.choice = model.ui.choice.saturating_sub(1),
         Command::Down => {
-            let last = command::offers(&model.ui.input).len().saturating_sub(1);
-            model.ui.choice = (model.ui.choice + 1).min(last);
+            model.ui.choice = (model.ui.choice + 1).min(offers(model).saturating_sub(1));
         }
         Command::Back => {
             // A filter that was only tried is taken back.
@@ -56,6 +56,7 @@ pub(super) fn act(model: &mut Model, command: Command) -> Vec<Effect> {
             model.ui.overlay = None;
         }
         Command::Accept if model.ui.overlay == Some(Overlay::Filter) => accept_filter(model),
+        Command::Accept if model.ui.overlay == Some(Overlay::Contexts) => return accept_context(model),
         Command::Accept => return accept_command(model),
         _ => {}
     }
@@ -96,6 +97,31 @@ fn accept_filter(model: &mut Model) {
         }
         Err(error) => model.ui.input_error = Some(error.to_string()),
     }
+}
+
+/// How many there are to choose from.
+fn offers(model: &Model) -> usize {
+    match (model.ui.overlay, &model.ui.contexts) {
+        (Some(Overlay::Contexts), Some(contexts)) => contexts.offers(&model.ui.input).len(),
+        _ => command::offers(&model.ui.input).len(),
+    }
+}
+
+/// Another cluster is looked at only once it is connected to: until then the screen shows the one before.
+fn accept_context(model: &mut Model) -> Vec<Effect> {
+    let Some(contexts) = &model.ui.contexts else { return Vec::new() };
+    let offers = contexts.offers(&model.ui.input);
+    let Some(name) = offers.get(model.ui.choice).or(offers.first()).map(|name| (*name).to_owned()) else {
+        model.ui.input_error = Some("no context has this name".to_owned());
+        return Vec::new();
+    };
+    model.ui.overlay = None;
+    if name == model.ui.place {
+        model.ui.notice = Some(format!("{name} is the one that is shown"));
+        return Vec::new();
+    }
+    model.ui.notice = Some(format!("connecting to {name}"));
+    vec![Effect::Connect(name)]
 }
 
 fn accept_command(model: &mut Model) -> Vec<Effect> {

@@ -8,7 +8,7 @@ use crate::{
     command::{self, Command},
     effect::Effect,
     message::{Answer, Fetched, Key, Message},
-    model::{Mode, Model, Overlay, Phase, View},
+    model::{Contexts, Mode, Model, Overlay, Phase, View},
 };
 
 /// Applies one message. Synchronous, no I/O; what is to happen outside comes back as effects.
@@ -27,6 +27,11 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             model.stale = true;
         }
         Message::Fetched(fetched) => take(model, *fetched),
+        Message::Contexts(found) => {
+            let known = found.map_or_else(Contexts::Unreadable, Contexts::Known);
+            model.ui.contexts = model.ui.contexts.take().map(|_| known);
+        }
+        Message::Connected(place) => model.connected(place),
         Message::Notice(text) => model.ui.notice = Some(text),
         Message::Key(key) => return press(model, key),
         Message::Resize { width, height } => {
@@ -130,6 +135,11 @@ fn act(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Back if !back(model) => return settle_places(model),
         Command::Back => {}
+        Command::Contexts => {
+            model.ui.contexts = Some(Contexts::Unread);
+            input::begin(model, command);
+            return vec![Effect::Contexts];
+        }
         Command::Help | Command::Palette | Command::Filter => {
             input::begin(model, command);
             return Vec::new();

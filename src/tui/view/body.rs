@@ -1,6 +1,6 @@
 //! The rows of the current view. Only the visible ones are made into text.
 
-use plinth_run::{duration, state::Retrying};
+use plinth_run::{Verb, duration, state::Retrying};
 use ratatui::{
     Frame,
     layout::Rect,
@@ -45,6 +45,7 @@ fn empty(model: &Model) -> Vec<String> {
         _ if !model.ui.filter.is_empty() || model.ui.unhealthy_only || model.ui.plane.is_some() => {
             " nothing is left: esc shows everything again"
         }
+        Phase::Running if model.run.verb == Some(Verb::Controller) && model.run.subjects.is_empty() => " reading the cluster …",
         Phase::Preparing => " resolving the channel and planning …",
         Phase::Review | Phase::Running | Phase::Finished => " nothing here",
     };
@@ -139,6 +140,10 @@ fn line<'a>(model: &Model, columns: &Columns, row: &Row, selected: bool) -> Line
         Span::styled(fit(&row.detail, columns.detail), theme.style(Role::Dim)),
         Span::raw(format!("{:>width$}", age.unwrap_or_default(), width = columns.age)),
     ];
-    let line = Line::from(spans);
-    if selected && !model.ui.in_detail { line.patch_style(theme.style(Role::Selected)) } else { line }
+    if selected && !model.ui.in_detail {
+        // One bar: reversed, every colour would be a block of its own. The word says the state.
+        let text: String = spans.iter().map(|span| span.content.as_ref()).collect();
+        return Line::from(Span::styled(text, theme.style(Role::Selected)));
+    }
+    Line::from(spans)
 }

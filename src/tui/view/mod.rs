@@ -54,7 +54,10 @@ impl Places {
         ])
         .areas(area);
         let (body, side) = if wide && (model.ui.why || model.ui.detail.is_some()) {
-            let [body, side] = Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).spacing(1).areas(main);
+            // Lines of an object are long; an explanation is broken into as many as it takes.
+            let shares = if model.ui.detail.is_some() { (3, 2) } else { (2, 1) };
+            let [body, side] =
+                Layout::horizontal([Constraint::Fill(shares.0), Constraint::Fill(shares.1)]).spacing(1).areas(main);
             (body, Some(side))
         } else if model.ui.detail.is_some() && model.ui.in_detail {
             (Rect { height: 0, ..main }, Some(main))

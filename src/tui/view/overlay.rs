@@ -11,7 +11,7 @@ use ratatui::{
 use super::text::fit;
 use crate::{
     command::{self, Command, Context, Entry, TABLE},
-    model::{Model, Overlay, Phase},
+    model::{Contexts, Model, Overlay, Phase},
     theme::Role,
     why::clean,
 };
@@ -29,6 +29,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         }
         Overlay::Help => (" keys ", keys(Context::View)),
         Overlay::Palette => (" command ", palette(model, usize::from(area.height.saturating_sub(3)))),
+        Overlay::Contexts => (" context ", contexts(model, usize::from(area.height.saturating_sub(3)))),
         // The filter is typed in the footer: the rows that it leaves have to be seen.
         Overlay::Filter => return,
     };
@@ -51,21 +52,37 @@ fn labels(entry: &Entry) -> String {
 
 /// What was typed, and the commands that it may mean with their keys: whoever uses it learns them.
 fn palette(model: &Model, height: usize) -> Vec<String> {
+    let offers = command::offers(&model.ui.input);
+    let lines = offers.iter().map(|entry| format!("{} {}", fit(entry.title, 38), labels(entry))).collect();
+    choice(model, ':', lines, height)
+}
+
+/// Clusters that can be looked at instead.
+fn contexts(model: &Model, height: usize) -> Vec<String> {
+    let lines = match &model.ui.contexts {
+        None | Some(Contexts::Unread) => return vec!["reading the kubeconfig …".to_owned()],
+        Some(Contexts::Unreadable(why)) => return vec![why.clone()],
+        Some(contexts) => contexts.offers(&model.ui.input).into_iter().map(|name| {
+            let now = if name == model.ui.place { "  (shown now)" } else { "" };
+            format!("{name}{now}")
+        }),
+    };
+    choice(model, '@', lines.collect(), height)
+}
+
+/// What was typed, what it may mean, and which of that is chosen.
+fn choice(model: &Model, prompt: char, offers: Vec<String>, height: usize) -> Vec<String> {
     let ui = &model.ui;
-    let offers = command::offers(&ui.input);
     let choice = ui.choice.min(offers.len().saturating_sub(1));
     let window = height.saturating_sub(1).max(1);
     let top = (choice + 1).saturating_sub(window);
-    let line = |(index, entry): (usize, &&Entry)| {
-        let mark = if index == choice { '>' } else { ' ' };
-        format!("{mark} {} {}", fit(entry.title, 38), labels(entry))
-    };
     let error = ui.input_error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
-    let typed = format!(":{}_{error}", ui.input);
-    std::iter::once(typed).chain(offers.iter().enumerate().skip(top).take(window).map(line)).collect()
+    let line = |(index, offer): (usize, String)| format!("{} {offer}", if index == choice { '>' } else { ' ' });
+    let seen = offers.into_iter().enumerate().skip(top).take(window).map(line);
+    std::iter::once(format!("{prompt}{}_{error}", ui.input)).chain(seen).collect()
 }
 
-/// The question repeats platform, cluster and counts, so that it can be answered without looking elsewhere.
+/// The question repeats platform, context, cluster, planes and counts, so that it can be answered without looking elsewhere.
 fn question(model: &Model) -> Vec<String> {
     let Some(plan) = &model.run.plan else { return Vec::new() };
     let counts: Vec<String> = [Action::Create, Action::Configure, Action::Delete, Action::Unchanged]
@@ -74,14 +91,16 @@ fn question(model: &Model) -> Vec<String> {
         .chain([format!("defer {}", plan.deferred.len())])
         .collect();
     let cluster = plan.cluster.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
-    let facts = [
-        format!("platform  {}", plan.platform),
-        format!("source    {}", plan.source),
-        format!("cluster   {cluster}"),
-        counts.join("  "),
-    ];
+    let context = Some(&model.ui.place).filter(|place| !place.is_empty()).map(|place| format!("context   {place}"));
+    let written = plan.stages.iter().flat_map(|stage| &stage.changes);
+    let mut planes: Vec<&str> = written.map(|change| change.subject.plane()).collect();
+    planes.sort_unstable();
+    planes.dedup();
+    let planes = Some(planes).filter(|planes| planes.len() > 1).map(|planes| format!("planes    {}", planes.join(", ")));
+    let named = [format!("platform  {}", plan.platform), format!("source    {}", plan.source)];
+    let facts = named.into_iter().chain(context).chain([format!("cluster   {cluster}")]).chain(planes).chain([counts.join("  ")]);
     let unverified = plan.unverified.iter().map(|check| format!("NOT CHECKED: {check}"));
-    facts.into_iter().chain(unverified).chain([String::new()]).collect()
+    facts.chain(unverified).chain([String::new()]).collect()
 }
 
 pub(super) fn draw_footer(model: &Model, frame: &mut Frame<'_>, area: Rect) {

@@ -22,7 +22,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     let title = model.selected().map_or_else(|| "── why ".to_owned(), |row| format!("── why: {} ", clean(&called(model, row))));
-    let title: String = title.chars().take(usize::from(area.width)).collect();
+    let title = if title.chars().count() > usize::from(area.width) { fit(&title, usize::from(area.width)) } else { title };
     let mut lines = vec![Line::from(Span::styled(rule(&title, area.width), model.ui.theme.style(Role::Dim)))];
     let (width, height) = (usize::from(area.width).max(1), usize::from(area.height - 1));
     lines.extend(fitted(model, width, height).into_iter().map(Line::from));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod agree;
+mod contexts;
 mod golden;
 mod page;
 mod pictures;

@@ -36,6 +36,8 @@ fn any_message() -> impl Strategy<Value = Message> {
         4 => any_key().prop_map(Message::Key),
         4 => proptest::sample::select(events()),
         1 => (1u16..=250, 1u16..=80).prop_map(|(width, height)| Message::Resize { width, height }),
+        1 => proptest::collection::vec("[a-c]{1,3}", 0..4).prop_map(|names| Message::Contexts(Ok(names))),
+        1 => "[a-c]{1,3}".prop_map(Message::Connected),
         1 => (0i64..1000).prop_map(|seconds| Message::Tick(at(seconds))),
         1 => ".{0,20}".prop_map(move |why| Message::Fetched(Box::new(Fetched { ask: ask.clone(), answer: Err(why) }))),
     ]
@@ -43,7 +45,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 
 /// Keys, events, sizes and times in any order, drawn now and then; the size may be any from 1x1 on.
 fn lives(messages: Vec<Message>, size: (u16, u16)) -> Result<(), TestCaseError> {
-    let mut model = Model::new(Theme::Dark, at(0));
+    let mut model = Model::new(Theme::Dark, at(0)).choosing();
     update(&mut model, Message::Resize { width: size.0, height: size.1 });
     for (index, message) in messages.into_iter().enumerate() {
         update(&mut model, message);

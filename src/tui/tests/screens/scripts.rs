@@ -35,6 +35,13 @@ fn the_question_is_asked_once_and_escape_never_agrees() {
 }
 
 #[test]
+fn the_question_says_which_context_is_written_to() {
+    let mut model = model(80, 24, REVIEW);
+    "prod-eu".clone_into(&mut model.ui.place);
+    assert!(screen(&model).contains("context   prod-eu"), "{}", screen(&model));
+}
+
+#[test]
 fn after_escape_the_footer_says_how_the_question_comes_back() {
     let mut model = model(80, 24, REVIEW);
     special(&mut model, Key::Esc);
