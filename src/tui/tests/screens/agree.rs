@@ -41,7 +41,8 @@ fn agree(events: &[Event]) -> u8 {
     assert!(github::summary(&state).contains(&totals));
 
     let report = junit::report(&state);
-    assert!(report.contains(&totals) && report.contains(&format!("(exit {exit})")), "{report}");
+    assert!(report.contains(&totals) && report.contains(&format!("(exit {exit})")) == (exit != 0), "{report}");
+    assert_eq!(report.contains("<failure"), exit != 0, "{report}");
 
     let counts = format!("{} {}/{} !{} ~{}", word.to_uppercase(), summary.ready, summary.total, summary.failed, summary.deferred);
     let mut model = model(80, 24, 0);
