@@ -18,7 +18,7 @@ use crate::{
     Diagnostic,
     cel::{CheckError, Expression, Scope, Type, check},
     diagnostic::Severity,
-    schema::{Schema, Segment},
+    schema::{Found, Schema, Segment, segments},
     template::{Text, path_text},
 };
 
@@ -123,6 +123,9 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
                 _ => names.knows(expression, &[]),
             };
             let Some(of) = typed(&path, text, expression, &scope, findings).filter(|_| is_known) else { continue };
+            if list == "readyWhen" {
+                encoded(&path, draft, expression, findings);
+            }
             let open = of.is_dynamic() && !types.are_final(expression);
             if !of.is_condition() && !open {
                 let (source, id) = (expression.source(), &draft.id);
@@ -133,6 +136,22 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
                 findings.expression(&path, text, 0, message, None);
             }
         }
+    }
+}
+
+/// Warns of bytes in `readyWhen`: their type is that of bytes, and their value, with kro and so here, the text that is stored (kro.md
+/// section 4, kro#1084).
+fn encoded(path: &str, draft: &Draft, expression: &Expression, findings: &mut Findings<'_>) {
+    let Some(schema) = schema_of(draft) else { return };
+    let is_bytes = |read: &&Vec<String>| {
+        let inside = segments(&read[1..].join(".").replace(".[", "["));
+        let found = inside.map(|inside| schema.at(&inside));
+        matches!(found, Some(Found::Schema(found)) if Type::of_schema("", &found) == Type::Bytes)
+    };
+    if let Some(read) = expression.references().paths.iter().find(is_bytes) {
+        let message = format!("readyWhen reads the object as it is stored: {} is base64 text there, not bytes", read.join("."));
+        let hint = Some("compare it with base64.encode(…) of what is expected".to_owned());
+        findings.push(Diagnostic { severity: Severity::Warning, hint, ..Diagnostic::error(path, message) });
     }
 }
 

@@ -445,6 +445,23 @@ fn the_name_of_an_external_object_is_text() {
     );
 }
 
+/// kro#1084: nobody who writes this means what it does.
+#[test]
+fn a_condition_that_reads_bytes_is_warned_of() {
+    let warnings = |kind: &str, condition: &str| {
+        let secret = map("a", "eA==").replace("ConfigMap", kind);
+        let text = rgd("", "", &secret.replace("- id: a", &format!("- id: a\n  readyWhen: ['${{{condition}}}']")));
+        let compiled = compiled(&text, &core());
+        compiled.graph().unwrap().warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for condition in ["size(a.data.x) == 7", "string(a.data[\"x\"]) == \"y\"", "a.data.?x.hasValue()"] {
+        let found = warnings("Secret", condition);
+        assert!(found.len() == 1 && found[0].contains("a.data.x is base64 text there"), "{condition}: {found:?}");
+    }
+    assert_eq!(warnings("ConfigMap", "size(a.data.x) == 7"), [] as [&str; 0]);
+    assert_eq!(warnings("Secret", "a.metadata.name == \"a\""), [] as [&str; 0]);
+}
+
 #[test]
 fn a_key_that_kubectl_reads_otherwise_is_a_warning() {
     let text = rgd("on: string", "", &map("a", "${schema.spec.on}"));
