@@ -251,7 +251,7 @@ fn prune(shape: Shape, story: &[Happening]) -> Result<usize, TestCaseError> {
     stage.rounds(60)?;
     for what in story {
         stage.happens(what);
-        stage.rounds(3)?;
+        stage.rounds(8)?;
     }
     stage.lags = false;
     stage.cluster.refuses = Box::new(|_| false);
