@@ -72,7 +72,10 @@ const BETTER: &[(&str, &[&str])] = &[
         &[
             "all_mistakes_are_found_at_once_in_the_order_of_the_document",
             "one_mistake_hides_no_other",
+            "one_mistake_in_a_string_hides_no_other",
             "mistakes_in_any_scalar_have_their_line_and_column",
+            "the_place_is_marked_under_its_character",
+            "misspelt_functions_have_a_hint",
         ],
     ),
     (
@@ -85,7 +88,10 @@ const BETTER: &[(&str, &[&str])] = &[
         &["an_absent_input_is_named_and_does_not_wait_for_ever", "an_absent_field_of_a_listed_input_is_named_too"],
     ),
     ("pending names the exact field", &["a_missing_field_is_named", "pending_names_what_is_missing"]),
-    ("independent nodes go on while one waits", &["it_waits_for_the_repository_and_goes_on_where_it_can"]),
+    (
+        "independent nodes go on while one waits",
+        &["it_waits_for_the_repository_and_goes_on_where_it_can", "nodes_that_wait_are_listed_beside_those_that_have_failed"],
+    ),
     ("secret data can be templated", &["secret_data_can_be_written_and_copied"]),
     ("growing a collection rewrites no other item", &["a_growing_collection_leaves_its_items_alone"]),
     ("library names cannot be shadowed by ids", &["computes_values"]),
@@ -112,7 +118,46 @@ const BETTER: &[(&str, &[&str])] = &[
     ),
     ("names over 63 characters work", &["a_long_name_is_known_by_its_label", "every_object_name_becomes_a_label_value"]),
     ("an edit of an instance's labels is seen", &["show_03_upstream"]),
+    (
+        "where being better would break what kro accepts, kro's meaning stays and a warning is given",
+        &[
+            "what_kro_lets_through_is_a_warning",
+            "oddities_are_warnings",
+            "a_condition_that_reads_bytes_is_warned_of",
+            "a_key_that_kubectl_reads_otherwise_is_a_warning",
+        ],
+    ),
+    ("every difference stands in the document with its reason", &["the_tests_that_hold_differences_are_there"]),
 ];
+
+/// Ends of the names of figures, which look like those of tests.
+const FIGURES: [&str; 3] = ["_total", "_seconds", "_size"];
+
+/// Words of a document that are names of tests: in backticks, with two underscores at least. One that ends in `…` is a beginning.
+fn named(text: &str) -> Vec<&str> {
+    let quoted = text.split('`').skip(1).step_by(2).map(|name| name.rsplit("::").next().unwrap_or(name));
+    let is_name = |name: &&str| {
+        let letters = name.trim_end_matches('…');
+        let is_figure = FIGURES.iter().any(|end| letters.ends_with(end));
+        !is_figure
+            && letters.matches('_').count() > 1
+            && letters.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
+    };
+    quoted.filter(is_name).collect()
+}
+
+#[test]
+fn the_tests_that_hold_differences_are_there() {
+    let text = std::fs::read_to_string(workspace().join("docs/differences.md")).unwrap();
+    let (tests, named) = (tests(), named(&text));
+    assert!(named.len() > 50, "only {} tests are named", named.len());
+    let is_there = |name: &str| match name.strip_suffix('…') {
+        Some(beginning) => tests.iter().any(|test| test.starts_with(beginning)),
+        None => tests.contains(name),
+    };
+    let missing: Vec<_> = named.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "docs/differences.md names tests that are not there: {missing:?}");
+}
 
 #[test]
 fn show_03_better() {
