@@ -64,7 +64,8 @@ fn channel(plinth: &str, references: usize) -> Answer<()> {
         let file = place(verb[0]);
         let program: &[&str] = if round.is_none() { &["--program", &program] } else { &[] };
         measure(plinth, folder.path(), &[&[verb[0], verb[1], &place("local"), "-f", &file], program].concat())?;
-        measure(plinth, folder.path(), &["bundle", "push", &file, &format!("{host}/bench"), "--plain-http", &host])?;
+        let target = format!("{host}/bench");
+        measure(plinth, folder.path(), &["bundle", "push", &file, &target, "--plain-http", &host, "--move-tags"])?;
         fs::remove_dir_all(folder.path().join("local"))?;
     }
     let source = format!("{host}/bench//acme.example/bench/channel:1.0.0");
