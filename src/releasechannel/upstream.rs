@@ -26,6 +26,16 @@ enum Shown {
     By(&'static [(&'static str, &'static str)]),
 }
 
+impl Shown {
+    /// Names of the tests.
+    fn by(&self) -> String {
+        match self {
+            Here(_) => "a case of this test".to_owned(),
+            By(tests) => tests.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
 use Shown::{By, Here};
 
 const HOSTILE: &str = "registry/tests/hostile.rs";
@@ -137,7 +147,8 @@ fn has_test(file: &str, name: &str) -> bool {
 async fn show_04_upstream() {
     let rows = rows();
     let mut wrong = Vec::new();
-    for (thread, wish, shown) in &rows {
+    for (at, (thread, wish, shown)) in rows.iter().enumerate() {
+        eprintln!("    {} {thread}: {wish} ({})", at + 1, shown.by());
         match shown {
             Here(case) => {
                 if let Err(error) = tokio::spawn(case()).await {
