@@ -8,6 +8,7 @@ mod definition;
 pub mod delete;
 pub mod discovery;
 mod dispatch;
+mod formats;
 mod identity;
 pub mod kinds;
 mod marks;

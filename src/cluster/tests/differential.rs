@@ -21,8 +21,17 @@ use plinth_support::{ApiServer, Identity};
 use regex::Regex;
 use serde_json::{Value, json};
 
-const FILES: [&str; 8] =
-    ["core.yaml", "access.yaml", "crds.yaml", "names.yaml", "rules.yaml", "identity.yaml", "options.yaml", "schemas.yaml"];
+const FILES: [&str; 9] = [
+    "core.yaml",
+    "access.yaml",
+    "crds.yaml",
+    "names.yaml",
+    "rules.yaml",
+    "identity.yaml",
+    "options.yaml",
+    "schemas.yaml",
+    "values.yaml",
+];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
+use plinth_api::Object;
 use plinth_engine::{
     cel::re2,
     schema::{Schema, type_name},
@@ -12,7 +13,11 @@ use plinth_engine::{
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-use super::problem::FieldFault;
+use super::{
+    formats,
+    names::{self, Rule, name_fault},
+    problem::FieldFault,
+};
 
 /// Findings after which nobody reads more.
 const MAX_FAULTS: usize = 100;
@@ -21,16 +26,17 @@ const MAX_PATTERN: usize = 1 << 20;
 /// Compiled patterns that are remembered.
 const MOST_PATTERNS: usize = 256;
 
-/// Everything that is wrong with an object's fields; unknown ones are no fault, they were pruned.
-pub fn check(object: &Map<String, Value>, schema: &Schema) -> Vec<FieldFault> {
-    let mut check = Check::default();
+/// Everything that is wrong with an object's fields; unknown ones are no fault, they were pruned. Formats of built-in kinds
+/// are types, which are looked at where they are read.
+pub fn check(object: &Map<String, Value>, schema: &Schema, builtin: bool) -> Vec<FieldFault> {
+    let mut check = Check { formats: !builtin, ..Check::default() };
     check.fields(object, schema, "", true);
     check.faults
 }
 
 /// Everything that is wrong with a value by itself.
 pub fn value(value: &Value, schema: &Schema) -> Vec<FieldFault> {
-    let mut check = Check::default();
+    let mut check = Check { formats: true, ..Check::default() };
     check.value(value, schema, "");
     check.faults
 }
@@ -39,13 +45,27 @@ pub fn value(value: &Value, schema: &Schema) -> Vec<FieldFault> {
 pub fn whole(value: &Value, path: &str) -> Vec<FieldFault> {
     let Some(fields) = value.as_object() else { return Vec::new() };
     let mut check = Check::default();
+    let invalid = |value: &str, why: &str| ("FieldValueInvalid", format!("Invalid value: {value:?}: {why}"));
     for name in ["apiVersion", "kind"] {
-        let at = join(path, name);
-        match fields.get(name).and_then(Value::as_str) {
-            None | Some("") => check.say("FieldValueRequired", &at, "Required value".to_owned()),
-            Some(_) => {}
+        let wrong = match fields.get(name).and_then(Value::as_str) {
+            None => Some(("FieldValueRequired", "Required value".to_owned())),
+            Some("") => Some(invalid("", "must not be empty")),
+            Some(kind) if name == "kind" => name_fault(&kind.to_lowercase(), Rule::Label1035)
+                .map(|why| invalid(kind, &format!("may have mixed case, but should otherwise match: {why}"))),
+            Some(version) => (version.matches('/').count() > 1)
+                .then(|| invalid(version, &format!("unexpected GroupVersion string: {version}"))),
+        };
+        if let Some((reason, message)) = wrong {
+            check.say(reason, &join(path, name), message);
         }
     }
+    let metadata = Object(
+        fields.iter().filter(|(name, _)| *name == "metadata").map(|(name, value)| (name.clone(), value.clone())).collect(),
+    );
+    let named = names::check(&metadata, Rule::Segment).into_iter().filter(|fault| fault.field != "metadata.name");
+    check.faults.extend(
+        named.map(|fault| FieldFault { field: format!("{path}.{}", fault.field).trim_start_matches('.').to_owned(), ..fault }),
+    );
     check.faults
 }
 
@@ -91,6 +111,8 @@ pub fn without_nulls(value: &mut Value, schema: &Schema) {
 #[derive(Default)]
 struct Check {
     faults: Vec<FieldFault>,
+    /// Whether texts have to be of their format.
+    formats: bool,
 }
 
 impl Check {
@@ -122,7 +144,12 @@ impl Check {
             self.say("FieldValueNotSupported", path, message);
         }
         match value {
-            Value::Object(fields) => self.fields(fields, schema, path, schema.embedded_resource),
+            Value::Object(fields) => {
+                if schema.embedded_resource {
+                    self.faults.extend(whole(value, path));
+                }
+                self.fields(fields, schema, path, schema.embedded_resource);
+            }
             Value::Array(elements) => self.elements(elements, schema, path),
             Value::String(text) => self.text(text, schema, path),
             Value::Number(number) => self.number(value, number.as_f64().unwrap_or_default(), schema, path),
@@ -196,6 +223,10 @@ impl Check {
         if let Some(most) = schema.max_length.filter(|most| over(length, *most)) {
             self.say("FieldValueTooLong", path, format!("Too long: may not be more than {most} bytes"));
         }
+        if let Some(format) = schema.format.as_deref().filter(|format| self.formats && !formats::fits(text, format)) {
+            let message = format!("Invalid value: {text:?}: {path} in body must be of type {format}: {text:?}");
+            self.say("FieldValueTypeInvalid", path, message);
+        }
         if let Some(pattern) = &schema.pattern
             && compiled(pattern).is_some_and(|compiled| !compiled.is_match(text))
         {
@@ -224,8 +255,9 @@ impl Check {
     }
 
     fn combinators(&mut self, value: &Value, schema: &Schema, path: &str) {
+        let formats = self.formats;
         let holds = |schema: &Arc<Schema>| {
-            let mut check = Self::default();
+            let mut check = Self { formats, ..Self::default() };
             check.value(value, schema, path);
             check.faults.is_empty()
         };
@@ -284,7 +316,8 @@ fn wanted(schema: &Schema) -> String {
 }
 
 fn has_type(value: &Value, schema: &Schema) -> bool {
-    let integer = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    // Larger ones no integer of the API server holds.
+    let integer = || value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() < 1e19);
     if schema.int_or_string {
         return value.is_string() || integer();
     }

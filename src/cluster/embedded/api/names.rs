@@ -61,6 +61,30 @@ pub fn check(object: &Object, rule: Rule) -> Vec<FieldFault> {
     for (index, name) in object.finalizers().iter().enumerate() {
         faults.extend(finalizer_fault(name, &format!("metadata.finalizers[{index}]")));
     }
+    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    faults.extend(owners.iter().flat_map(owner_faults));
+    if owners.iter().filter(|owner| owner["controller"] == true).count() > 1 {
+        let message = "Invalid value: Only one reference can have Controller set to true";
+        faults.push(fault("FieldValueInvalid", "metadata.ownerReferences", message));
+    }
+    faults
+}
+
+/// An owner says its version, kind, name and UID, and is no event.
+fn owner_faults(owner: &Value) -> Vec<FieldFault> {
+    let text = |name: &str| owner[name].as_str().unwrap_or_default();
+    let mut faults = Vec::new();
+    let version = text("apiVersion");
+    if version.rsplit('/').next().unwrap_or_default().is_empty() || version.split('/').count() > 2 {
+        faults.push(invalid("metadata.ownerReferences.apiVersion", version, "version must not be empty"));
+    }
+    for name in ["kind", "name", "uid"].into_iter().filter(|name| text(name).is_empty()) {
+        faults.push(invalid(&format!("metadata.ownerReferences.{name}"), "", "must not be empty"));
+    }
+    if text("kind") == "Event" && version == "v1" {
+        let message = format!("Invalid value: {owner}: /v1, Kind=Event is disallowed from being an owner");
+        faults.push(fault("FieldValueInvalid", "metadata.ownerReferences", &message));
+    }
     faults
 }
 

@@ -1,5 +1,8 @@
 //! Rules of single kinds that no schema says.
 
+pub(super) mod data;
+mod workloads;
+
 use plinth_api::Object;
 use serde_json::{Value, json};
 
@@ -7,12 +10,40 @@ use super::{crd, kinds::Served, names::finalizer_fault, problem::FieldFault};
 
 /// What is wrong with an object by the rules of its kind; `old` is the one it replaces.
 pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<FieldFault> {
+    let is_new = old.is_none_or(|old| old.spec() != object.spec());
     let mut faults = match (served.group.as_str(), served.plural.as_str()) {
-        ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => selector(object, old),
+        ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => {
+            let mut faults = selector(object, old);
+            if is_new {
+                faults.extend(workloads::pod(&object.spec()["template"]["spec"], "spec.template.spec"));
+                faults.extend(workloads::counts(object, &["replicas"]));
+                faults.extend(workloads::always(object));
+            }
+            faults
+        }
+        ("", "pods") if is_new => workloads::pod(object.spec(), "spec"),
+        ("", "services") if is_new => workloads::service(object),
+        ("batch", "jobs") if is_new => {
+            let mut faults = workloads::job(object.spec(), "spec");
+            faults.extend(workloads::counts(object, &["backoffLimit", "completions", "parallelism"]));
+            faults
+        }
+        ("batch", "cronjobs") if is_new => {
+            let mut faults = workloads::job(&object.spec()["jobTemplate"]["spec"], "spec.jobTemplate.spec");
+            if object.spec()["schedule"].as_str() == Some("") {
+                faults.push(fault("FieldValueRequired", "spec.schedule", "Required value"));
+            }
+            faults
+        }
         ("", "namespaces") if old.is_none() => finalizers(object),
-        ("", "configmaps") => immutable(object, old, &["data", "binaryData"]),
+        ("", "configmaps") => {
+            let mut faults = immutable(object, old, &["data", "binaryData"]);
+            faults.extend(data::config_map(object));
+            faults
+        }
         ("", "secrets") => {
             let mut faults = immutable(object, old, &["data"]);
+            faults.extend(data::secret(object));
             if let Some(old) = old
                 && old.0.get("type") != object.0.get("type")
             {
@@ -53,23 +84,13 @@ fn selector(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
         let message = format!("Invalid value: {shown}: `selector` does not match template `labels`");
         faults.push(fault("FieldValueInvalid", "spec.template.metadata.labels", message));
     }
+    if selector.as_object().is_some_and(serde_json::Map::is_empty) {
+        let kind = object.0.get("kind").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+        let message = format!("Invalid value: {{}}: empty selector is invalid for {kind}");
+        faults.push(fault("FieldValueInvalid", "spec.selector", message));
+    }
     if old.is_some_and(|old| old.spec()["selector"] != *selector) {
         faults.push(unchanged("spec.selector", selector));
-    }
-    let containers = object.spec()["template"]["spec"]["containers"].as_array();
-    if containers.is_some_and(Vec::is_empty) {
-        faults.push(fault("FieldValueRequired", "spec.template.spec.containers", "Required value"));
-    }
-    for (index, container) in containers.into_iter().flatten().enumerate() {
-        for field in ["name", "image"] {
-            if container[field].as_str().unwrap_or_default().is_empty() {
-                faults.push(fault(
-                    "FieldValueRequired",
-                    format!("spec.template.spec.containers[{index}].{field}"),
-                    "Required value",
-                ));
-            }
-        }
     }
     faults
 }

@@ -57,6 +57,10 @@ impl State {
     /// Stores what was admitted.
     fn put_new(&mut self, ask: &Ask<'_>, mut object: Object) -> Result<Reply, Problem> {
         let name = object.name().to_owned();
+        if self.is_ending(ask) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Problem::forbidden(&ask.served.group, &ask.served.plural, &name, why));
+        }
         let uid = self.uid();
         marks::put(ask, &mut object);
         self.allocate(ask, &mut object, None);
@@ -78,6 +82,12 @@ impl State {
             created
         };
         Ok(Reply::Json(201, present(&created, &ask.served)))
+    }
+
+    /// Whether the kind's CRD is being deleted.
+    fn is_ending(&self, ask: &Ask<'_>) -> bool {
+        let name = || format!("{}.{}", ask.served.plural, ask.served.group);
+        !ask.served.builtin && self.ending.iter().any(|crd| crd.cluster == ask.cluster && crd.name == name())
     }
 
     fn in_its_namespace(&self, ask: &Ask<'_>, object: &mut Object) -> Result<(), Problem> {
@@ -322,7 +332,7 @@ fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>, changed: Vec<
         faults.extend(faults.clone());
     }
     if ask.is_status() || old.is_none_or(|old| !Object::is_terminating(old)) {
-        faults.extend(check::check(&object.0, &served.schema));
+        faults.extend(check::check(&object.0, &served.schema, served.builtin));
         faults.extend(broken_rules(object, old, served, &faults));
     }
     faults.extend(rules::check(object, old, served));
@@ -423,7 +433,7 @@ fn well_typed(ask: &Ask<'_>, object: &Object) -> Result<(), Problem> {
         let metadata = served.schema.field("metadata").zip(object.0.get("metadata"));
         metadata.and_then(|(schema, value)| check::mistyped(value, schema, "metadata"))
     };
-    let Some((path, wanted, got)) = found else { return Ok(()) };
+    let Some((path, wanted, got)) = found else { return encoded(ask, object) };
     let got = match got {
         "integer" => "number",
         "boolean" => "bool",
@@ -439,6 +449,20 @@ fn well_typed(ask: &Ask<'_>, object: &Object) -> Result<(), Problem> {
         kind = served.kind,
         version = served.version
     )))
+}
+
+/// Content in base64 is read with the request.
+fn encoded(ask: &Ask<'_>, object: &Object) -> Result<(), Problem> {
+    let field = match (ask.served.group.as_str(), ask.served.plural.as_str()) {
+        ("", "configmaps") => "binaryData",
+        ("", "secrets") => "data",
+        _ => return Ok(()),
+    };
+    rules::data::undecodable(object, field).map_or(Ok(()), |at| {
+        let (kind, version) = (&ask.served.kind, &ask.served.version);
+        let why = format!("illegal base64 data at input byte {at}");
+        Err(Problem::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")))
+    })
 }
 
 /// Takes fields away that the schema does not know, in metadata too, and answers with their paths.
