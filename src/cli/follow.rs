@@ -89,6 +89,11 @@ impl Follower {
         &self.platform
     }
 
+    /// How many watches it has open.
+    pub(crate) fn watches(&self) -> usize {
+        self.hub.states().len()
+    }
+
     /// The first event, which says what is followed.
     pub(crate) fn begin(&mut self, platform: &str, server: &str) -> Event {
         self.event(started(platform, server))

@@ -19,6 +19,8 @@ pub enum Message {
     Contexts(Result<Vec<String>, String>),
     /// From now on everything is told of another cluster, which the person calls so.
     Connected(String),
+    /// How many watches the picture costs the API server.
+    Watches(usize),
     /// Something that the person should read, in the place of the footer until the next key.
     Notice(String),
     /// A key.

@@ -44,6 +44,8 @@ pub struct Ui {
     pub place: String,
     /// Contexts that can be chosen; `None` where the cluster cannot be changed.
     pub contexts: Option<Contexts>,
+    /// Watches that are open at the API server, where they are known.
+    pub watches: Option<usize>,
     /// The view.
     pub view: View,
     /// Views that were shown before.
@@ -187,6 +189,7 @@ impl Model {
             mode: Mode::Own,
             place: String::new(),
             contexts: None,
+            watches: None,
             view: View::Plan,
             trail: Trail::default(),
             cursor: 0,
@@ -244,6 +247,7 @@ impl Model {
         (ui.cursor, ui.top, ui.choice) = (0, 0, 0);
         (ui.folds, ui.plane, ui.detail) = (Folds::default(), None, None);
         (ui.in_detail, ui.frozen, ui.overlay, ui.notice) = (false, false, None, None);
+        ui.watches = None;
         ui.place = place;
         self.rows.clear();
         self.rebuild();

@@ -195,6 +195,10 @@ async fn a_dashboard_looks_at_another_cluster_and_back() {
     let there = screen.until_shows("OpenMCPOp").await;
     assert!(there.lines().next().unwrap().contains(context) && !there.contains("silent"), "{there}");
 
+    screen.press("?");
+    screen.until_shows("watches at the API server").await;
+    screen.press("?");
+
     screen.press("C");
     screen.until_shows("shown now").await;
     screen.press("silent\r");

@@ -32,6 +32,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             model.ui.contexts = model.ui.contexts.take().map(|_| known);
         }
         Message::Connected(place) => model.connected(place),
+        Message::Watches(count) => model.ui.watches = Some(count),
         Message::Notice(text) => model.ui.notice = Some(text),
         Message::Key(key) => return press(model, key),
         Message::Resize { width, height } => {

@@ -22,14 +22,17 @@ const WIDTH: u16 = 64;
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let Some(overlay) = model.ui.overlay else { return };
     let (title, lines) = match overlay {
-        Overlay::Question => (" apply this plan? ", [question(model), keys(Context::Question)].concat()),
+        Overlay::Question => (" apply this plan? ".to_owned(), [question(model), keys(Context::Question)].concat()),
         Overlay::Quit => {
             let ask = vec!["Interrupt it and leave? It can be resumed.".to_owned()];
-            (" the run goes on ", [ask, keys(Context::Quit)].concat())
+            (" the run goes on ".to_owned(), [ask, keys(Context::Quit)].concat())
         }
-        Overlay::Help => (" keys ", keys(Context::View)),
-        Overlay::Palette => (" command ", palette(model, usize::from(area.height.saturating_sub(3)))),
-        Overlay::Contexts => (" context ", contexts(model, usize::from(area.height.saturating_sub(3)))),
+        Overlay::Help => {
+            let watches = model.ui.watches.map(|count| format!("({count} watches at the API server) ")).unwrap_or_default();
+            (format!(" keys {watches}"), keys(Context::View))
+        }
+        Overlay::Palette => (" command ".to_owned(), palette(model, usize::from(area.height.saturating_sub(3)))),
+        Overlay::Contexts => (" context ".to_owned(), contexts(model, usize::from(area.height.saturating_sub(3)))),
         // The filter is typed in the footer: the rows that it leaves have to be seen.
         Overlay::Filter => return,
     };

@@ -34,6 +34,7 @@ impl Following {
         let mut follower = Follower::new(self.host.clone(), &name);
         let mut events = vec![follower.begin(&name, &self.server)];
         loop {
+            self.line.send(Message::Watches(follower.watches()));
             for event in events.drain(..) {
                 if !self.line.send(Message::Run(Box::new(event))) {
                     return;

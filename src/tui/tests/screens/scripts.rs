@@ -42,6 +42,14 @@ fn the_question_says_which_context_is_written_to() {
 }
 
 #[test]
+fn the_help_says_what_the_picture_costs_the_server() {
+    let mut model = model(80, 24, RUNNING);
+    update(&mut model, Message::Watches(7));
+    press(&mut model, "?");
+    assert!(screen(&model).contains("keys (7 watches at the API server)"), "{}", screen(&model));
+}
+
+#[test]
 fn after_escape_the_footer_says_how_the_question_comes_back() {
     let mut model = model(80, 24, REVIEW);
     special(&mut model, Key::Esc);
