@@ -21,7 +21,7 @@ pub fn differences(wanted: &Value, live: &Value) -> Vec<String> {
 
 /// Paths of fields that `manager` applied and that `wanted` does not set any more: an apply takes them away.
 ///
-/// Elements of lists are not looked into; where a list changes, [`differences`] says so.
+/// Elements of lists that have a key are looked into, where the key is in what is wanted.
 pub fn given_up(wanted: &Value, live: &Object, manager: &str) -> Vec<String> {
     let mut found = Vec::new();
     for record in managed::applied_by(live, manager) {
@@ -31,16 +31,35 @@ pub fn given_up(wanted: &Value, live: &Object, manager: &str) -> Vec<String> {
 }
 
 fn give_up(wanted: &Value, fields: &Value, path: &str, found: &mut Vec<String>) {
-    let named = |(key, below)| Some((str::strip_prefix(key, "f:")?, below));
-    let fields = fields.as_object().into_iter().flatten().map(|(key, below)| (key.as_str(), below)).filter_map(named);
-    for (name, below) in fields {
-        let here = field(path, name);
-        match wanted.get(name) {
+    for (key, below) in fields.as_object().into_iter().flatten() {
+        let (here, wanted) = if let Some(name) = key.strip_prefix("f:") {
+            (field(path, name), wanted.get(name))
+        } else if let Some(keys) = key.strip_prefix("k:") {
+            let keys: Value = serde_json::from_str(keys).unwrap_or_default();
+            (format!("{path}[{}]", named(&keys)), with_key(wanted, &keys))
+        } else {
+            continue;
+        };
+        match wanted {
             None => found.push(here),
             Some(wanted) => give_up(wanted, below, &here, found),
         }
     }
     found.truncate(NAMED);
+}
+
+/// The element of a list whose fields have these values; one that leaves a field out may have it by a default of the server.
+fn with_key<'a>(list: &'a Value, keys: &Value) -> Option<&'a Value> {
+    let keys = keys.as_object()?;
+    let has = |element: &&Value| keys.iter().all(|(name, value)| element.get(name).is_none_or(|own| own == value));
+    list.as_array()?.iter().find(has)
+}
+
+/// The key of an element as people write it.
+fn named(keys: &Value) -> String {
+    let text =
+        |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    keys.as_object().into_iter().flatten().map(text).collect::<Vec<_>>().join(",")
 }
 
 fn compare(wanted: &Value, live: &Value, path: &str, found: &mut Vec<String>) {
@@ -96,6 +115,18 @@ mod tests {
         for (wanted, path) in cases {
             assert_eq!(differences(&wanted, &live), [path], "{wanted}");
         }
+    }
+
+    #[test]
+    fn what_a_manager_gives_up_is_found_in_lists_too() {
+        let live = json!({"metadata": {"managedFields": [{"manager": "m", "operation": "Apply", "fieldsV1": {
+            "f:a": {"f:b": {}, "f:c": {}},
+            "f:l": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}, "f:value": {}}, "k:{\"name\":\"y\"}": {".": {}}},
+            "f:p": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {"f:port": {}}},
+        }}]}});
+        let wanted = json!({"a": {"b": 1}, "l": [{"name": "x"}], "p": [{"port": 80}]});
+        let found = given_up(&wanted, &Object::from_value(live).unwrap(), "m");
+        assert_eq!(found, ["a.c", "l[name=x].value", "l[name=y]"]);
     }
 
     fn json_value() -> impl Strategy<Value = Value> {

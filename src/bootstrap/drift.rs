@@ -26,7 +26,7 @@ use crate::{
     plan::{self, Built, Place},
     ports::Schemas,
     removal,
-    settings::Settings,
+    settings::{Purpose, Settings},
 };
 
 /// What field managers of ours begin with.
@@ -81,7 +81,7 @@ pub async fn of_plan(planned: &Planned, reader: &dyn Reader) -> Result<Vec<Drift
 /// it may be on its way.
 pub async fn below(platform: &str, reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Vec<Drift>, Error> {
     let built = built(platform, reader, schemas).await?;
-    let settings = Settings { platform: platform.to_owned(), take_over: true, ..Settings::default() };
+    let settings = Settings { platform: platform.to_owned(), take_over: true, purpose: Purpose::Compare, ..Settings::default() };
     let mut found = Vec::new();
     for top in removal::tops(platform, reader).await? {
         let Some(root) = built.iter().find(|built| built.graph.instance.gvk == top.key.gvk) else { continue };

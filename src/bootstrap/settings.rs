@@ -37,10 +37,14 @@ pub struct Settings {
     pub controller: Option<Controller>,
     /// `spec` of a Platform that asks for all of this: what the cluster keeps of the release, so that it can be moved and gone back from.
     pub asked: Option<Map<String, Value>>,
+    /// What the release is asked for as.
+    pub way: Way,
     /// Lets kinds change so that objects of them may break.
     pub allow_breaking: bool,
     /// Takes objects of other tools over.
     pub take_over: bool,
+    /// What the plan is for.
+    pub purpose: Purpose,
     /// Tools whose controllers do not run, as the plan finds out: what they made can be taken over.
     pub idle: BTreeSet<Tool>,
     /// Checks of the channel that were switched off. Said in the plan, in the run, and on the cluster for as long as it stays so.
@@ -53,6 +57,24 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// Grace by kind of object (`Kind.group`), where it differs.
     pub grace_by_kind: BTreeMap<String, Duration>,
+}
+
+/// What a release is asked for as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// What is to run from here on.
+    On,
+    /// The way back to what ran before.
+    Back,
+}
+
+/// What a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is carried out, or may be.
+    Write,
+    /// Nothing is written, and nothing of others taken: what is there is held against what is wanted.
+    Compare,
 }
 
 /// A file with values.
@@ -79,8 +101,10 @@ impl Default for Settings {
             hands_over: false,
             controller: None,
             asked: None,
+            way: Way::On,
             allow_breaking: false,
             take_over: false,
+            purpose: Purpose::Write,
             idle: BTreeSet::new(),
             unverified: Vec::new(),
             timeout: Duration::from_mins(10),

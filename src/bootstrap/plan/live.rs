@@ -17,11 +17,11 @@ use super::{
     owner::{Owner, foreign_owner},
 };
 use crate::{
-    compare,
+    adopt, compare,
     error::Error,
     held::{held, held_by},
     preflight::AT_ONCE,
-    settings::Settings,
+    settings::{Purpose, Settings},
     wanted::{Step, Wanted},
 };
 
@@ -90,8 +90,8 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
         if !held.is_empty() {
             return Err(Error::Held { object: wanted.key.to_string(), fields: held });
         }
-        let action = if fields.is_empty() { Action::Unchanged } else { Action::Configure };
-        return Ok(Standing { fields, ..Standing::new(action, Some(live)) });
+        let lost = if wanted.step > Step::Controller { lost(&object, live, keys::MANAGER, settings) } else { Vec::new() };
+        return Ok(Standing::differing(fields, None, live).losing(&lost));
     };
     // CRDs and the namespace are shared by nature; anything else is only left alone where it already is as wanted.
     let label = plinth_engine::yaml::field("metadata.labels", keys::PLATFORM);
@@ -117,9 +117,29 @@ pub(crate) fn of_child(place: &Place, live: Option<&Object>, settings: &Settings
     let mut fields = compare::differences(&Value::Object(place.object.0.clone()), &Value::Object(live.0.clone()));
     fields.retain(|field| !place.unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));
     fields.extend(taken(place, live));
-    let action = if fields.is_empty() && owner.is_none() { Action::Unchanged } else { Action::Configure };
+    let mut lost = lost(&Value::Object(place.object.0.clone()), live, keys::MANAGER_APPLYSET, settings);
+    lost.retain(|field| {
+        !place.unresolved.iter().any(|open| field.starts_with(open.as_str()) || open.starts_with(field.as_str()))
+    });
     let note = owner.map(|owner| format!("belongs to {} and is taken over", owner.name));
-    Ok(Standing { fields, note, ..Standing::new(action, Some(live)) })
+    Ok(Standing::differing(fields, note, live).losing(&lost))
+}
+
+/// Fields that another tool set and that go with taking the object over: they are ours then, and we do not want them. What tools write
+/// for themselves is not told.
+fn lost(wanted: &Value, live: &Object, heir: &str, settings: &Settings) -> Vec<String> {
+    let taken = if settings.take_over && settings.purpose == Purpose::Write { adopt::adopted(live, heir) } else { None };
+    let ours = compare::given_up(wanted, live, heir);
+    let given_up = taken.map(|taken| compare::given_up(wanted, &taken, heir)).unwrap_or_default();
+    given_up.into_iter().filter(|field| !ours.contains(field) && !is_bookkeeping(field)).collect()
+}
+
+/// Whether a field is what a tool, or our own loop, marks objects with.
+fn is_bookkeeping(field: &str) -> bool {
+    let marks = ["kro.run/", "plinth.dev/", "applyset.kubernetes.io/", "app.kubernetes.io/managed-by", "kubectl.kubernetes.io/"];
+    let is_mark = |path: &str| marks.iter().any(|mark| path.contains(mark));
+    ["metadata.ownerReferences", "metadata.finalizers"].iter().any(|own| field.starts_with(own))
+        || field.starts_with("metadata.") && is_mark(field)
 }
 
 /// Fields whose value the graph knows only at run time, and which somebody else has set since the loop did: it will set them again.
@@ -138,6 +158,22 @@ impl Standing {
     fn again() -> Self {
         let note = Some("is being deleted, and is made again once it is gone".to_owned());
         Self { note, ..Self::new(Action::Create, None) }
+    }
+
+    /// One that is there.
+    fn differing(fields: Vec<String>, note: Option<String>, live: &Object) -> Self {
+        let action = if fields.is_empty() && note.is_none() { Action::Unchanged } else { Action::Configure };
+        Self { fields, note, ..Self::new(action, Some(live)) }
+    }
+
+    /// The same, where taking it over takes these fields away.
+    fn losing(mut self, lost: &[String]) -> Self {
+        if !lost.is_empty() {
+            let goes = format!("loses {}", lost.join(", "));
+            self.note = Some(self.note.map_or_else(|| goes.clone(), |note| format!("{note}; {goes}")));
+            self.action = Action::Configure;
+        }
+        self
     }
 
     fn new(action: Action, live: Option<&Object>) -> Self {

@@ -310,7 +310,7 @@ async fn a_child_that_somebody_else_made_is_not_taken() {
             "apiVersion": "v1", "kind": "ConfigMap", "data": {"keep": "me"},
             "metadata": {
                 "name": "worker-config", "namespace": "default", "labels": labels,
-                "managedFields": [{"manager": "kubectl-create", "operation": "Update"}],
+                "managedFields": [{"manager": "kubectl-create", "operation": "Update", "fieldsV1": {"f:data": {"f:keep": {}}}}],
             },
         }))
     };
@@ -323,7 +323,10 @@ async fn a_child_that_somebody_else_made_is_not_taken() {
     bench.settings.take_over = true;
     let plan = planned(&bench).await.plan;
     let change = plan.changes().find(|change| change.subject.key.name == "worker-config").unwrap();
-    assert_eq!((change.action, change.note.as_deref()), (Action::Configure, Some("belongs to kubectl-create and is taken over")));
+    assert_eq!(
+        (change.action, change.note.as_deref()),
+        (Action::Configure, Some("belongs to kubectl-create and is taken over; loses data.keep"))
+    );
 
     let mut kro =
         object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kro", "namespace": "kro-system",
@@ -336,7 +339,7 @@ async fn a_child_that_somebody_else_made_is_not_taken() {
     bench.cluster.put(&kro);
     let plan = planned(&bench).await.plan;
     let change = plan.changes().find(|change| change.subject.key.name == "worker-config").unwrap();
-    assert_eq!(change.note.as_deref(), Some("belongs to an instance of kro and is taken over"));
+    assert_eq!(change.note.as_deref(), Some("belongs to an instance of kro and is taken over; loses data.keep"));
     bench.settings.take_over = false;
     assert_eq!(bench.up().await, Outcome::Refused);
     assert!(bench.message().contains("belongs to an instance of kro"), "{}", bench.message());

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use plinth_bootstrap::drift::{self, Drift, Field};
+use plinth_bootstrap::{
+    drift::{self, Drift, Field},
+    settings::Purpose,
+};
 use plinth_run::{Action, Outcome, Sink, memory::VecJournal};
 use serde_json::json;
 
@@ -29,6 +32,7 @@ pub(crate) async fn run(global: &Global, args: &args::Diff, out: Out) -> Result<
     loaded.settings.timeout = args.timeout;
     // What others hold is what is asked for here, and no reason to refuse.
     loaded.settings.take_over = true;
+    loaded.settings.purpose = Purpose::Compare;
     let journal = Arc::new(VecJournal::default());
     let session = Session::open(host.clone(), journal, vec![talk], &name, wire::Delivery::default(), signals)?;
     let (outcome, made) = upgrade::planned(&session, &loaded).await;
