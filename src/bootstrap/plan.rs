@@ -3,6 +3,7 @@
 //! Planning reads and never writes. The stages follow from the graphs: the run's own steps first (each needs what the one
 //! before brought), then the levels of the graphs, then what waits for kinds that are not served yet.
 
+mod begun;
 mod breaking;
 mod compile;
 mod expand;
@@ -37,7 +38,8 @@ use crate::{
     install,
     others::{self, Other, Tool},
     ports::Ports,
-    release, rights,
+    release::{self, Begun},
+    rights,
     settings::Settings,
     values,
     wanted::{self, Step, Wanted},
@@ -65,6 +67,8 @@ pub struct Planned {
     pub places: Vec<Place>,
     /// Definitions that go at the end.
     pub leftovers: Vec<Leftover>,
+    /// How the move to the release began.
+    pub begun: Begun,
     /// What our identity must be allowed to do.
     pub permissions: BTreeSet<Permission>,
     /// What people should know.
@@ -180,8 +184,6 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     let leftovers = leftovers::look(&draft.wanted, &settings.platform, ports.reader.as_ref()).await?;
     draft.rights = rights::joined(&draft.rights, &rights::of_leftovers(&leftovers));
     let rights = writable(&draft, ports).await?;
-    let there = release::read(ports.reader.as_ref()).await?;
-    draft.add(wanted::release(settings, &content.lock, &there)?, served.as_ref());
     draft.add(wanted::controller(settings, &rights), served.as_ref());
     place::only_one(&draft.wanted, settings, ports.reader.as_ref()).await?;
     place::same_distribution(&draft.wanted, settings, ports.reader.as_ref()).await?;
@@ -189,6 +191,9 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     let others = others::look(ports.reader.as_ref(), ports.access.as_ref()).await?;
     draft.remarks.extend(beside(&others)?);
     let settings = &Settings { idle: idle(&others), ..settings.clone() };
+    let there = release::read(ports.reader.as_ref()).await?;
+    let begun = begun::look(&draft, settings, (&content.lock, &there), ports.reader.as_ref()).await?;
+    draft.add(wanted::release(settings, &content.lock, &there, begun.clone())?, served.as_ref());
     let found = live::look(&draft, settings, ports.reader.as_ref()).await?;
     let cluster = ports.access.identity().await?;
     let mut stages = stages::lay_out(&draft, &found);
@@ -211,7 +216,7 @@ pub async fn make(content: &Content, distribution: &Distribution, settings: &Set
     let (wanted, built, places) = (draft.wanted, draft.built, draft.places);
     let (permissions, mut remarks) = (draft.permissions, draft.remarks);
     remarks.extend(settings.unverified.iter().map(|message| Remark { reason: "Unverified", message: message.clone() }));
-    Ok(Planned { plan, wanted, instance, built, places, leftovers, permissions, remarks })
+    Ok(Planned { plan, wanted, instance, built, places, leftovers, begun, permissions, remarks })
 }
 
 /// What other controllers mean for this platform: kro would write what every definition makes, so that both cannot be.

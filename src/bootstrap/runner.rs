@@ -26,6 +26,7 @@ use crate::{
     write::Writer,
 };
 
+pub(crate) use follow::says_ready;
 pub(crate) use steps::crd_of;
 
 /// What is to be brought up.

@@ -10,7 +10,7 @@ use crate::{
     distribution::Distribution,
     error::Error,
     install,
-    release::{self, Releases},
+    release::{self, Begun, Releases},
     rights,
     settings::Settings,
     values,
@@ -72,11 +72,11 @@ pub(crate) fn controller(settings: &Settings, rights: &Rights) -> Vec<Wanted> {
 }
 
 /// What the cluster keeps of the release, where the run says what was asked for.
-pub(crate) fn release(settings: &Settings, lock: &ReleaseLock, there: &Releases) -> Result<Vec<Wanted>, Error> {
+pub(crate) fn release(settings: &Settings, lock: &ReleaseLock, there: &Releases, begun: Begun) -> Result<Vec<Wanted>, Error> {
     if settings.asked.is_none() {
         return Ok(Vec::new());
     }
-    Ok(release::kept(settings, lock, there)?.into_iter().map(|object| part(object, Step::Foundation, settings)).collect())
+    Ok(release::kept(settings, lock, there, begun)?.into_iter().map(|object| part(object, Step::Foundation, settings)).collect())
 }
 
 /// A part of plinth itself.

@@ -118,9 +118,10 @@ fn assert_nothing_proven_is_repeated(audit: &AuditLog, before: &Applied, after: 
     }
 }
 
-/// What controllers mark their own objects by: an instance's finalizer, labels and inventory, and the finalizer that delivery objects
-/// and definitions get. An object has these after the journal has proven its apply; they are another input, which nothing proves.
-const BOOKKEEPING: [&str; 4] = [
+/// What controllers mark their own objects by: an instance's finalizer, labels and inventory, the finalizer that delivery objects
+/// and definitions get, and that the release was ready. An object has these after the journal has proven its apply; they are another input, which nothing proves.
+const BOOKKEEPING: [&str; 5] = [
+    "fieldManager=plinth.dev%2Fready",
     "fieldManager=plinth.dev%2Flabeller",
     "fieldManager=plinth.dev%2Fapplyset-parent",
     "fieldManager=plinth.dev%2Fdelivery-finalizer",

@@ -105,25 +105,31 @@ fn playing(distribution: &Distribution, version: &str) -> Option<Scenario> {
 }
 
 /// A platform of the first release, whose operator can be exchanged.
-struct World {
-    server: ApiServer,
-    registry: Registry,
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) registry: Registry,
     client: Client,
     folder: tempfile::TempDir,
 }
 
 impl World {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let server = tokio::task::spawn_blocking(ApiServer::start).await.unwrap().unwrap();
         let client = server.client(Identity::Cluster).await;
         Self { server, registry: Registry::start().unwrap(), client, folder: tempfile::tempdir().unwrap() }
     }
 
-    async fn run(&self, verb: &[&str]) -> Finished {
+    pub(crate) async fn run(&self, verb: &[&str]) -> Finished {
+        let arguments = self.arguments(verb);
+        plinth(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).await
+    }
+
+    /// A verb with this world's server, registry and journal.
+    pub(crate) fn arguments(&self, verb: &[&str]) -> Vec<String> {
         let (kubeconfig, host) = (self.server.kubeconfig(Identity::Admin).display().to_string(), self.registry.host());
         let journal = self.folder.path().join("journal").display().to_string();
         let fixed = ["--apply", "--kubeconfig", &kubeconfig, "--plain-http", &host, "--journal", &journal];
-        plinth(&[verb, &fixed].concat()).await
+        [verb, &fixed].concat().into_iter().map(str::to_owned).collect()
     }
 
     async fn get(&self, kind: &ApiResource, namespace: Option<&str>, name: &str) -> Option<DynamicObject> {
@@ -144,7 +150,7 @@ impl World {
         all.items.into_iter().filter_map(|found| found.metadata.name).collect()
     }
 
-    async fn lock(&self, name: &str) -> String {
+    pub(crate) async fn lock(&self, name: &str) -> String {
         let maps = resource("", "v1", "ConfigMap", "configmaps");
         let found = self.get(&maps, Some("plinth-system"), name).await.unwrap();
         let lock: Value = serde_json::from_str(found.data["data"]["lock.json"].as_str().unwrap()).unwrap();
@@ -229,7 +235,8 @@ async fn show_05_upgrade() {
     world.run(&["rollback"]).await.with_code(0);
     let back_after = began.elapsed();
     assert!(world.image().await.ends_with(":v0.19.1"), "{}", world.image().await);
-    assert_eq!((world.lock("plinth-lock").await, world.lock("plinth-lock-previous").await), ("v0.0.4".into(), "v0.0.5".into()));
+    let locks = (world.lock("plinth-lock").await, world.lock("plinth-lock-previous").await);
+    assert_eq!(locks, ("v0.0.4".into(), "v0.0.4".into()), "what was never ready is no way back");
     let component = resource("delivery.ocm.software", "v1alpha1", "Component", "components");
     let component = world.get(&component, Some("default"), "openmcp-operator").await.unwrap();
     assert_eq!(

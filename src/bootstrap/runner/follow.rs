@@ -121,7 +121,7 @@ impl<'a> Follow<'a> {
             }
         }
         let live = self.writer.read(&self.planned.instance).await?;
-        Ok(live.is_some_and(|live| is_ready(&live)) && self.all_below_are_ready().await?)
+        Ok(live.is_some_and(|live| says_ready(&live)) && self.all_below_are_ready().await?)
     }
 
     /// Every instance below ours says so of its own generation: its parent may have changed it since it was judged.
@@ -131,7 +131,7 @@ impl<'a> Follow<'a> {
             keys.collect::<Vec<_>>()
         });
         for key in below {
-            if self.writer.read(&key).await?.is_some_and(|live| !is_ready(&live)) {
+            if self.writer.read(&key).await?.is_some_and(|live| !says_ready(&live)) {
                 return Ok(false);
             }
         }
@@ -314,7 +314,7 @@ fn is_done(known: &SubjectState) -> bool {
 }
 
 /// Whether the instance itself says that it is ready, about the generation that it has.
-fn is_ready(instance: &Object) -> bool {
+pub(crate) fn says_ready(instance: &Object) -> bool {
     let holds = |condition: &Value| condition["status"] == "True" && is_current(condition, instance);
     !instance.is_terminating() && ready_condition(instance).is_some_and(holds)
 }

@@ -11,7 +11,7 @@ use crate::{
     plan::{self, Planned},
     ports::Ports,
     preflight::{self, Deadline},
-    rights,
+    release, rights,
     wanted::Step,
     write::Writer,
 };
@@ -55,7 +55,9 @@ pub async fn end(request: &Request<'_>, planned: &Planned, ports: &Ports) -> Res
     let deadline = Deadline::after(ports.log.clock().as_ref(), request.settings.timeout);
     let writer = Writer { ports, settings: request.settings, deadline };
     downgrade::done(planned, &writer).await?;
-    leftovers::remove(planned, &writer).await
+    let gone = leftovers::remove(planned, &writer).await?;
+    release::came_to_its_end(&writer).await?;
+    Ok(gone)
 }
 
 /// The rights of the loop, one by one: whoever keeps a platform has them by name, and not for all objects of a kind.

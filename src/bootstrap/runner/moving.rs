@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use plinth_api::ObjectKey;
-use plinth_run::{Action, Health};
+use plinth_run::{Action, EventKind, Health, Recorder, Subject};
 
 use super::{crd_of, follow::ready_condition, steps};
 use crate::{
@@ -74,6 +74,10 @@ async fn ready(planned: &Planned, built: &Built, writer: &Writer<'_>, patience: 
             Verdict::Waits => return Ok(()),
             Verdict::Refused(why) => return Err(stopped(planned, built, why, false)),
             Verdict::Unseen => format!("{} is not looked at yet", built.key),
+            Verdict::InUse if planned.begun.not_awaited.contains(&built.key.name) => {
+                not_awaited(built, writer, patience);
+                return Ok(());
+            }
             Verdict::InUse => match writer.ports.control.stands(&built.graph.instance.gvk).await {
                 Stand::Ready => return Ok(()),
                 Stand::Moving { why, has_failed } => {
@@ -97,6 +101,16 @@ async fn ready(planned: &Planned, built: &Built, writer: &Writer<'_>, patience: 
         }
         clock.sleep(LOOK).await;
     }
+}
+
+/// Says that it goes on without waiting; whoever looks again and again says it once at most.
+fn not_awaited(built: &Built, writer: &Writer<'_>, patience: Patience) {
+    if patience != Patience::Run {
+        return;
+    }
+    let message = "it was not ready before this move, which may mend it later: its instances are not waited for".to_owned();
+    let subject = Some(Subject::root(built.key.clone()));
+    writer.ports.log.record(EventKind::Warning { subject, reason: "NotAwaited".into(), message });
 }
 
 /// What the loop says of a definition as it is now.

@@ -11,6 +11,7 @@ use super::{downgrade, follow, leftovers, moving, moving::Patience, taking};
 use crate::{
     error::Error,
     plan::Planned,
+    release,
     wanted::{self, Step, Wanted},
     write::Writer,
 };
@@ -41,6 +42,9 @@ pub(super) async fn carry_out(planned: &Planned, writer: &Writer<'_>) -> Result<
     if writer.settings.controller.is_none() {
         downgrade::done(planned, writer).await?;
         leftovers::remove(planned, writer).await?;
+        if writer.settings.asked.is_some() {
+            release::came_to_its_end(writer).await?;
+        }
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ mod goal;
 
 use std::{io::IsTerminal, sync::Arc, time::Duration};
 
-use plinth_bootstrap::{Approver, Content, plan::Planned, ports::Always, runner};
+use plinth_bootstrap::{Approver, Content, plan::Planned, ports::Always, runner, settings::Way};
 use plinth_releasechannel::difference;
 use plinth_run::{Outcome, Sink, memory::VecJournal};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,28 @@ pub(super) async fn installed(
     (access, patience): (&AccessArgs, Duration),
     out: Out,
 ) -> Result<Loaded, Failure> {
-    let goal = goal::find(host, platform, Aim::Same, access).await?.expect("the release that is there needs no other version");
+    stays(host, platform, Aim::Same, (access, patience), out).await
+}
+
+/// The release that the Platform asks for.
+pub(super) async fn asked(
+    host: &Host,
+    platform: &str,
+    (access, patience): (&AccessArgs, Duration),
+    out: Out,
+) -> Result<Loaded, Failure> {
+    stays(host, platform, Aim::Asked, (access, patience), out).await
+}
+
+/// A release that is not moved to.
+async fn stays(
+    host: &Host,
+    platform: &str,
+    aim: Aim,
+    (access, patience): (&AccessArgs, Duration),
+    out: Out,
+) -> Result<Loaded, Failure> {
+    let goal = goal::find(host, platform, aim, access).await?.expect("the release that is there needs no other version");
     let mut loaded = load(host, &goal, (access, patience), out).await?;
     loaded.settings.hands_over = goal.is_kept;
     loaded.settings.asked = None;
@@ -102,8 +123,7 @@ async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool),
 
 /// What differs between what is to run now and what is to run then, component by component.
 fn tell(goal: &Goal, content: &Content, out: Out) {
-    let from = goal.from.as_ref().map(|lock| format!("{} {}", lock.root.name, lock.root.version)).unwrap_or_default();
-    out.talk(&format!("{}: from {from} to {}", goal.platform, content.lock.root.version));
+    out.talk(&goal.told(&content.lock.root.version));
     let before = goal.from.clone().unwrap_or_default();
     difference(&before, &content.lock).iter().for_each(|difference| out.talk(&format!("  {difference}")));
 }
@@ -122,6 +142,7 @@ async fn load(host: &Host, goal: &Goal, (access, patience): (&AccessArgs, Durati
     goal.holds(&loaded.content.lock)?;
     loaded.settings.source = format!("{}:{}", loaded.content.lock.root.name, loaded.content.lock.root.version);
     loaded.settings.asked = Some(goal.asked.clone());
+    loaded.settings.way = if goal.is_back { Way::Back } else { Way::On };
     Ok(loaded)
 }
 

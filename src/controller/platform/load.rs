@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use plinth_api::{Object, ObjectKey, lock::LockedRef, platform::PlatformSpec};
-use plinth_bootstrap::{Choice, Content, Distribution, Manifest, Settings, distribution, plan};
+use plinth_bootstrap::{Choice, Content, Distribution, Manifest, Settings, distribution, plan, settings::Way};
 use plinth_engine::{naming::keys, schema::builtin};
 use plinth_releasechannel::{Channel, Selection, versions};
 use serde_json::Value;
@@ -114,6 +114,7 @@ fn settings(platform: &Object, spec: &PlatformSpec, channel: &Channel) -> Settin
         definitions: Vec::new(),
         hands_over: true,
         asked: platform.spec().as_object().cloned(),
+        way: if platform.annotation(keys::ROLLBACK) == Some("true") { Way::Back } else { Way::On },
         allow_breaking: platform.annotation(keys::ALLOW_BREAKING_CHANGES) == Some("true"),
         unverified: channel.verification.switched_off.clone(),
         timeout: PATIENCE,

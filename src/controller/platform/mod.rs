@@ -185,6 +185,10 @@ impl Platforms {
             }
             known.carried = Some((Arc::clone(&carried), seen));
         });
+        // Where nothing was written, nothing may change that would ask for another pass.
+        if carried.writes == 0 {
+            self.end(&loaded, &carried).await?;
+        }
         Ok(Pass { loaded, carried, away })
     }
 

@@ -54,6 +54,8 @@ pub const APPLY_ORDER: &str = "internal.kro.run/apply-order";
 pub const RECONCILE: &str = "kro.run/reconcile";
 /// Annotation `"true"` by a user on an RGD.
 pub const ALLOW_BREAKING_CHANGES: &str = "kro.run/allow-breaking-changes";
+/// Says on a Platform that its release is asked for as the way back.
+pub const ROLLBACK: &str = "plinth.dev/rollback";
 /// Annotation by a user on an RGD: the service account in each instance's namespace by whose rights children are written.
 pub const SERVICE_ACCOUNT: &str = "plinth.dev/service-account";
 /// Finalizer on RGDs, revisions and instances.

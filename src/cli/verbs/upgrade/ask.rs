@@ -62,8 +62,9 @@ async fn write(host: &Host, goal: &Goal, allow_breaking: bool) -> Result<i64, Fa
     let mut document = goal.document();
     let labels = goal.object.as_ref().map(Object::labels).unwrap_or_default();
     document["metadata"]["labels"] = json!(labels);
-    if allow_breaking {
-        document["metadata"]["annotations"] = json!({keys::ALLOW_BREAKING_CHANGES: "true"});
+    let marks = [(keys::ALLOW_BREAKING_CHANGES, allow_breaking), (keys::ROLLBACK, goal.is_back)];
+    for (mark, _) in marks.into_iter().filter(|(_, is_so)| *is_so) {
+        document["metadata"]["annotations"][mark] = "true".into();
     }
     let object = Object::from_value(document).expect("a JSON object was just written");
     let apply = Apply { key: key(goal), object, manager: keys::MANAGER.to_owned(), force: true, subresource: None };

@@ -9,7 +9,7 @@ use plinth_api::{
 };
 use plinth_bootstrap::{
     install,
-    release::{self, Releases},
+    release::{self, Release, Releases},
 };
 use plinth_controller::{
     delivery::sources::{Credentials, LiveSources, Sources},
@@ -32,6 +32,8 @@ pub(super) enum Aim {
     Before,
     /// The one that is to run now.
     Same,
+    /// The one that the Platform asks for, whether or not it runs.
+    Asked,
 }
 
 /// A release to move to.
@@ -47,6 +49,10 @@ pub(super) struct Goal {
     pub(super) from: Option<ReleaseLock>,
     /// `spec` of a Platform that asks for the other one.
     pub(super) asked: Map<String, Value>,
+    /// The move to it has begun, and did not come to its end.
+    pub(super) goes_on: bool,
+    /// It is asked for as the way back.
+    pub(super) is_back: bool,
     /// The lock that it had, where it ran before.
     had: Option<ReleaseLock>,
 }
@@ -55,6 +61,15 @@ impl Goal {
     /// The Platform as a document.
     pub(super) fn document(&self) -> Value {
         json!({"apiVersion": API_VERSION, "kind": "Platform", "metadata": {"name": self.platform}, "spec": self.asked})
+    }
+
+    /// From where to where, a line for people.
+    pub(super) fn told(&self, to: &str) -> String {
+        let from = self.from.as_ref().map(|lock| format!("{} {}", lock.root.name, lock.root.version)).unwrap_or_default();
+        if self.goes_on {
+            return format!("{}: the move to {from} has not come to its end, and goes on", self.platform);
+        }
+        format!("{}: from {from} to {to}", self.platform)
     }
 
     /// Refuses a release of before that the channel has otherwise by now.
@@ -66,39 +81,66 @@ impl Goal {
     }
 }
 
-/// Finds it; `None` where there is nothing newer.
+/// Finds it; `None` where there is nothing newer, and nothing to go on with.
 pub(super) async fn find(host: &Host, platform: &str, aim: Aim, access: &AccessArgs) -> Result<Option<Goal>, Failure> {
     let unread = |error: ReadError| unreadable(&error, &host.1);
     let object = kept(host, platform).await.map_err(unread)?;
     let Releases { current, previous } = release::read(host.0.as_ref()).await.map_err(unread)?;
-    let (mut asked, had) = match (&aim, previous) {
-        (Aim::Before, Some(previous)) => (previous.asked, Some(previous.lock)),
-        (Aim::Before, None) => {
-            let text = format!("the cluster knows of no release of {platform} before the one that it has");
-            return Err(Failure::refused(text).hint("plinth upgrade --to VERSION moves to any release of the channel"));
-        }
-        _ => {
-            let of_object = object.as_ref().and_then(|object| object.spec().as_object().cloned());
-            (of_object.or_else(|| current.as_ref().map(|release| release.asked.clone())).unwrap_or_default(), None)
-        }
+    let open = current.clone().filter(|current| !matches!(aim, Aim::Same | Aim::Asked) && is_open(current, object.as_ref()));
+    let (mut asked, had) = if aim == Aim::Before {
+        // A way back that was begun leads on back.
+        let back = open.clone().filter(|open| open.begun.is_back).or(previous).ok_or_else(|| no_way_back(platform))?;
+        (back.asked, Some(back.lock))
+    } else {
+        let of_object = object.as_ref().and_then(|object| object.spec().as_object().cloned());
+        (of_object.or_else(|| current.as_ref().map(|release| release.asked.clone())).unwrap_or_default(), None)
     };
     if asked.is_empty() {
         let text = format!("the cluster does not say where {platform} came from");
         return Err(Failure::refused(text).hint("plinth up SOURCE goes on with it, and leaves that there"));
     }
     let from = current.map(|release| release.lock);
-    let version = match (aim, &had) {
-        (Aim::Version(version), _) => version,
+    let version = match (&aim, &had) {
+        (Aim::Version(version), _) => version.clone(),
         (Aim::Same, _) => from.as_ref().map(|lock| lock.root.version.clone()).unwrap_or_default(),
         (_, Some(had)) => had.root.version.clone(),
-        (_, None) => match newest(&asked, from.as_ref(), access).await? {
+        (Aim::Asked, None) => match wanted(&asked, from.as_ref()) {
             Some(version) => version,
-            None => return Ok(None),
+            None => newest(&asked, None, access).await?.unwrap_or_default(),
         },
+        (_, None) => {
+            match newest(&asked, from.as_ref(), access).await?.or_else(|| Some(open.as_ref()?.lock.root.version.clone())) {
+                Some(version) => version,
+                None => return Ok(None),
+            }
+        }
     };
+    let goes_on = open.is_some_and(|open| open.lock.root.version == version);
     asked.entry("source").or_insert_with(|| json!({}))["version"] = version.into();
-    let is_kept = object.is_some();
-    Ok(Some(Goal { platform: platform.to_owned(), is_kept, object, from, asked, had }))
+    let (is_kept, is_back) = (object.is_some(), aim == Aim::Before);
+    Ok(Some(Goal { platform: platform.to_owned(), is_kept, object, from, asked, goes_on, is_back, had }))
+}
+
+/// The version that a Platform asks for, or leaves as it is.
+fn wanted(asked: &Map<String, Value>, from: Option<&ReleaseLock>) -> Option<String> {
+    let written = asked.get("source").and_then(|source| source["version"].as_str());
+    let exact = written.filter(|version| plinth_releasechannel::versions::is_exact(version));
+    exact.map(str::to_owned).or_else(|| Some(from?.root.version.clone()))
+}
+
+fn no_way_back(platform: &str) -> Failure {
+    let text = format!("the cluster knows of no release of {platform} before the one that it has");
+    Failure::refused(text).hint("plinth upgrade --to VERSION moves to any release of the channel")
+}
+
+/// Whether the move to a release has not come to its end. A controller says that it has before it keeps it.
+fn is_open(release: &Release, platform: Option<&Object>) -> bool {
+    let is_there = |platform: &Object| {
+        let conditions = platform.status()["conditions"].as_array().cloned().unwrap_or_default();
+        let is_ready = conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        is_ready && platform.status()["release"]["version"] == release.lock.root.version.as_str()
+    };
+    !release.was_ready && !platform.is_some_and(is_there)
 }
 
 async fn kept(host: &Host, platform: &str) -> Result<Option<Object>, ReadError> {
