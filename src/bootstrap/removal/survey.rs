@@ -10,7 +10,7 @@ use plinth_engine::{
 use serde_json::Value;
 
 use super::{content, owners::Owners, scope::Scope};
-use crate::{error::Error, install, ports::Ports, rights, wanted};
+use crate::{error::Error, install, plan, ports::Ports, rights, wanted};
 
 /// What belongs to a platform, in the order in which it goes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,6 +95,7 @@ pub(super) async fn look(platform: &str, plain: &Ports, patient: &Ports) -> Resu
         let runs = gvk == install::deployment_kind() || gvk == install::platform_kind();
         if runs { &mut survey.controller } else { &mut survey.rights }.extend(found);
     }
+    add_what_others_installed(&mut survey, platform, reader).await?;
     survey.definitions = users_first(survey.definitions);
     let defined = all_defined(&survey.definitions);
     survey.instances = list_all(reader, &defined, &selector).await?;
@@ -117,6 +118,27 @@ pub(super) async fn look(platform: &str, plain: &Ports, patient: &Ports) -> Resu
     survey.orphans = orphans(looked.found, &survey, reader).await?;
     tell_what_stays(&mut survey, plain, patient).await?;
     Ok(survey)
+}
+
+/// A Platform that somebody else made goes first all the same: a controller would bring everything back. What `grant` added beside roles
+/// that no run wrote goes with the platform that it was added for.
+async fn add_what_others_installed(survey: &mut Survey, platform: &str, reader: &dyn Reader) -> Result<(), Error> {
+    let key =
+        ObjectKey { cluster: ClusterKey::host(), gvk: install::platform_kind(), namespace: None, name: platform.to_owned() };
+    if !survey.controller.iter().any(|found| found.key == key)
+        && let Some(object) = plan::read(reader, &key).await?
+    {
+        let note =
+            Some("no run made it; its controller stays where no run installed it, and brings nothing back without it".to_owned());
+        survey.controller.insert(0, Found { key, object, note, stays: None });
+    }
+    let granted = format!("{}={}", keys::PART, keys::PART_CONTROLLER);
+    let is_nobodys = |found: &Found| found.key.name == rights::GRANTED && found.object.label(keys::PLATFORM).is_none();
+    for gvk in install::kinds() {
+        let found = list(reader, &gvk, &granted).await?;
+        survey.rights.extend(found.into_iter().filter(is_nobodys));
+    }
+    Ok(())
 }
 
 /// What is found besides and belongs to nothing that is there.
