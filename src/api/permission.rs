@@ -9,6 +9,10 @@ pub const MISSING: &str = "PermissionMissing";
 const BEFORE: &str = "the controller may not ";
 /// Behind them.
 const BEHIND: &str = ": plinth grant shows what is missing, and adds it";
+/// Before the number of those that are not named.
+const MORE: char = '…';
+/// Most bytes of rights in a message: conditions take 4 kB of text from here.
+const MOST: usize = 3800;
 
 /// One verb on one resource, as a SelfSubjectAccessReview asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,16 +62,28 @@ impl Permission {
     }
 }
 
-/// What an object says that waits for rights: each of them, and what helps. [`in_message`] reads them back.
+/// What an object says that waits for rights: each of them, as far as there is room, and what helps. [`in_message`] reads them back.
 pub fn message(missing: &BTreeSet<Permission>) -> String {
-    let rights: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let (mut rights, mut length) = (Vec::new(), 0);
+    for right in missing.iter().map(ToString::to_string) {
+        length += right.len() + "; ".len();
+        if length > MOST {
+            break;
+        }
+        rights.push(right);
+    }
+    let more = missing.len() - rights.len();
+    if more > 0 {
+        rights.push(format!("{MORE} and {more} more"));
+    }
     format!("{BEFORE}{}{BEHIND}", rights.join("; "))
 }
 
 /// The rights in a condition's message; none where it is another one's.
 pub fn in_message(text: &str) -> BTreeSet<Permission> {
     let rights = text.strip_prefix(BEFORE).and_then(|rest| rest.split_once(BEHIND)).map(|(rights, _)| rights);
-    rights.into_iter().flat_map(|rights| rights.split("; ")).filter_map(Permission::parse).collect()
+    let named = rights.into_iter().flat_map(|rights| rights.split("; ")).filter(|right| !right.starts_with(MORE));
+    named.filter_map(Permission::parse).collect()
 }
 
 #[cfg(test)]
@@ -93,6 +109,12 @@ mod tests {
         assert!(text.starts_with("the controller may not ") && text.contains("create configmaps a.b in namespace n; "), "{text}");
         assert_eq!(in_message(&text), missing);
         assert_eq!(in_message("waits for something else"), BTreeSet::new());
+        let many: BTreeSet<Permission> =
+            (0..500).map(|n| of("create", "configmaps", "", Some(&format!("c{n:03}")), Some("default"))).collect();
+        let text = message(&many);
+        assert!(text.len() < 4000 && text.contains("; … and 4"), "{text}");
+        let read = in_message(&text);
+        assert!(read.len() > 50 && read.is_subset(&many), "{read:?}");
         for broken in ["", "get", "get  x", "get x y z"] {
             assert_eq!(Permission::parse(broken), None, "{broken}");
         }

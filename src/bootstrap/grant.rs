@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::{
     distribution::Rgd,
     error::Error,
+    install,
     plan::{self, Built},
     ports::Schemas,
     rights::{self, GRANTED, NAME, NAMESPACE},
@@ -72,8 +73,9 @@ impl Grant {
     }
 }
 
-/// Looks through the cluster; writes nothing.
-pub async fn survey(reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Grant, Error> {
+/// Looks through the cluster; writes nothing. `planned` is what the release takes that a Platform asks for, where that is known: its
+/// definitions need not be there yet.
+pub async fn survey(planned: Option<&Rights>, reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Grant, Error> {
     let Some(role) = reader.get(&role(None, NAME)).await? else {
         let text = "no controller is installed in this cluster: plinth up installs one, with the rights that its platform takes";
         return Err(Error::Unusable(text.into()));
@@ -86,8 +88,12 @@ pub async fn survey(reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Grant,
     let served = schemas.ensure(&kinds).await?;
     let built: Vec<Built> = read.into_iter().filter_map(|(object, definition)| build(object, definition, &*served)).collect();
     let (asked, waiting) = asked(reader, &built, &*served).await?;
-    let refused = refused(definitions.iter().chain(&waiting));
-    let needed = rights::joined(&asked, &rights::of_refusals(&refused));
+    let (platforms, others): (Vec<&Object>, Vec<&Object>) =
+        definitions.iter().chain(&waiting).partition(|object| object.gvk().is_some_and(|gvk| gvk == install::platform_kind()));
+    let needed = rights::joined(&asked, &rights::of_refusals(&refused(others.into_iter())));
+    // A Platform names each right that it takes.
+    let needed = rights::joined(&needed, &rights::exactly(&refused(platforms.into_iter())));
+    let needed = planned.map_or_else(|| needed.clone(), |planned| rights::joined(&needed, planned));
     let needed = plan::within(&needed, |name| name == NAMESPACE, reader).await?;
     let missing = rights::missing(&needed, &rights::joined(&held, &granted));
     Ok(Grant { missing, granted, platform: role.label(keys::PLATFORM).map(str::to_owned), versions })

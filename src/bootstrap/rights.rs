@@ -362,6 +362,19 @@ pub(crate) fn of_refusals<'a>(refused: impl IntoIterator<Item = &'a Permission>)
     grants.rights()
 }
 
+/// These rights and no more: whoever asks for all that it needs names each.
+#[must_use]
+pub(crate) fn exactly<'a>(asked: impl IntoIterator<Item = &'a Permission>) -> Rights {
+    let mut grants = Grants::default();
+    for Permission { group, resource, verb, namespace, name } in asked {
+        if ![group, resource, verb].into_iter().any(|text| text.contains('*')) {
+            let scope = namespace.clone().map_or(Scope::Cluster, Scope::Namespace);
+            grants.add(&scope, group, resource, name.as_deref(), &[verb.as_str()]);
+        }
+    }
+    grants.rights()
+}
+
 /// Whether a text of a rendered object has no expression in it.
 fn is_known(text: &str) -> bool {
     !text.contains("${")

@@ -529,6 +529,9 @@ pub struct Rollback {
 /// Arguments of `grant`.
 #[derive(Clone, Debug, Args)]
 pub struct Grant {
+    /// How the channel of its Platform is reached.
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Add what is missing, by the identity of the kubeconfig
     #[arg(long)]
     pub apply: bool,

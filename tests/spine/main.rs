@@ -13,6 +13,7 @@ mod bad_server;
 mod beside;
 mod by_hand;
 mod chart;
+mod charted;
 mod distribution;
 mod drift;
 mod egress;

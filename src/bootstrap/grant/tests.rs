@@ -31,11 +31,13 @@ fn kinds() -> Vec<KindInfo> {
     };
     let roles = [("Role", true), ("RoleBinding", true), ("ClusterRole", false), ("ClusterRoleBinding", false)];
     let kinds = [kind("", "ConfigMap", true), kind("apps", "Deployment", true)];
-    kinds.into_iter().chain(roles.map(|(name, namespaced)| kind(rbac::GROUP, name, namespaced))).collect()
+    let platform = KindInfo { gvk: install::platform_kind(), ..kind(platform::GROUP, "Platform", false) };
+    let roles = roles.map(|(name, namespaced)| kind(rbac::GROUP, name, namespaced));
+    kinds.into_iter().chain(roles).chain([platform]).collect()
 }
 
 async fn survey_of(bench: &Bench) -> Grant {
-    survey(bench.cluster.as_ref(), bench.cluster.as_ref()).await.unwrap()
+    survey(None, bench.cluster.as_ref(), bench.cluster.as_ref()).await.unwrap()
 }
 
 fn printed(grant: &Grant) -> Vec<String> {
@@ -94,9 +96,31 @@ async fn what_an_object_was_refused_is_granted_with_all_that_goes_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_platform_gets_what_it_names_and_what_its_release_takes_and_no_more() {
+    let bench = installed().await;
+    let refused = |verb: &str| Permission {
+        group: "kro.run".into(),
+        resource: "resourcegraphdefinitions".into(),
+        verb: verb.into(),
+        name: Some("theirs".into()),
+        ..Permission::default()
+    };
+    let message = permission::message(&[refused("create"), refused("patch")].into());
+    let condition = json!({"type": permission::MISSING, "status": "True", "message": message});
+    bench.cluster.put(&object(json!({"apiVersion": "plinth.dev/v1alpha1", "kind": "Platform",
+        "metadata": {"name": "default"}, "status": {"conditions": [condition]}})));
+    assert_eq!(printed(&survey_of(&bench).await), ["create resourcegraphdefinitions.kro.run (theirs)"]);
+    let secret =
+        Permission { resource: "secrets".into(), verb: "get".into(), name: Some("pull".into()), ..Permission::default() };
+    let planned = rights::exactly(&[secret]);
+    let grant = survey(Some(&planned), bench.cluster.as_ref(), bench.cluster.as_ref()).await.unwrap();
+    assert!(printed(&grant).contains(&"get secrets (pull)".to_owned()), "{:?}", printed(&grant));
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_controller_there_is_nothing_to_grant() {
     let mut bench = Bench::new();
     bench.cluster = crate::memory::FakeCluster::new("c", kinds());
-    let refused = survey(bench.cluster.as_ref(), bench.cluster.as_ref()).await.unwrap_err();
+    let refused = survey(None, bench.cluster.as_ref(), bench.cluster.as_ref()).await.unwrap_err();
     assert!(refused.to_string().contains("no controller is installed"), "{refused}");
 }
