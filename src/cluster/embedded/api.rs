@@ -21,6 +21,7 @@ pub mod rbac;
 pub mod read;
 pub mod route;
 pub mod rules;
+mod scale;
 pub mod state;
 mod tokens;
 pub mod validations;

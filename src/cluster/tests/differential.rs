@@ -1,7 +1,7 @@
 //! SHOW 02: scripts of requests give the same answers from the embedded API server and from a real one.
 //!
 //! A step has a `name` and `do: METHOD PATH` or `watch: PATH`; `body` (JSON), `apply` (an apply patch), `text` (as it is,
-//! with `type`) or `large` (bytes) or `deep` (levels); `user` to impersonate; `until` a code, or `established`, to wait for what the real server
+//! with `type`) or `large` (bytes) or `deep` (levels); `user` and `group` to impersonate, `accept` for the media types that are wanted; `until` a code, or `established`, to wait for what the real server
 //! does by and by; `crd`, `schema` and `version` are laid over a good CRD, its schema and its version, which is posted as a dry
 //! run unless `run: wet`; `cr` is the spec of an object of it, `pod` of a pod and `owner` the owner of a ConfigMap, all dry runs;
 //! `ignore` fields (names with blanks between) whose words come from a library of the other language; and `differs` with the reason why
@@ -21,7 +21,7 @@ use plinth_support::{ApiServer, Identity};
 use regex::Regex;
 use serde_json::{Value, json};
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "core.yaml",
     "access.yaml",
     "crds.yaml",
@@ -31,6 +31,7 @@ const FILES: [&str; 9] = [
     "options.yaml",
     "schemas.yaml",
     "values.yaml",
+    "scale.yaml",
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -82,8 +83,10 @@ impl Side {
         if let Some(kind) = kind {
             request = request.header("content-type", kind);
         }
-        if let Some(user) = step["user"].as_str() {
-            request = request.header("impersonate-user", user);
+        for (field, header) in [("user", "impersonate-user"), ("group", "impersonate-group"), ("accept", "accept")] {
+            if let Some(value) = step[field].as_str() {
+                request = request.header(header, value);
+            }
         }
         let response = self.client.send(request.body(Body::from(body)).unwrap()).await.unwrap();
         let code = response.status().as_u16();

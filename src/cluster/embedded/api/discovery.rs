@@ -92,6 +92,13 @@ fn resource(kind: &Served) -> Vec<Value> {
     if kind.status {
         found.push(json!({"name": format!("{}/status", kind.plural), "singularName": "", "namespaced": kind.namespaced, "kind": kind.kind, "verbs": ["get", "patch", "update"]}));
     }
+    if kind.scale.is_some() {
+        found.push(json!({"name": format!("{}/scale", kind.plural), "singularName": "", "namespaced": kind.namespaced, "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"]}));
+    }
+    // Those of custom resources stay in the order in which they are made.
+    if kind.builtin {
+        found.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    }
     found
 }
 

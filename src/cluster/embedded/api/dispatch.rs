@@ -155,6 +155,7 @@ impl State {
         }
         options::check(ask.call, verb)?;
         match verb {
+            _ if ask.target.subresource.as_deref() == Some("scale") => self.scale(ask, verb),
             "create" if ask.served.review => self.review(ask),
             "create" if ask.target.subresource.is_some() => self.token(ask),
             _ if ask.served.review => Err(Problem::no_method()),

@@ -9,7 +9,7 @@ use plinth_api::{ClusterKey, Object};
 use plinth_engine::schema::{KindInfo, Schema, builtin, crd};
 use serde_json::Value;
 
-use super::validations::Rules;
+use super::{scale::Paths, validations::Rules};
 use crate::embedded::{
     filter::{Reach, is_logical},
     store::Resource,
@@ -45,6 +45,8 @@ pub struct Served {
     pub rules: Option<Rules>,
     /// Whether status is a subresource.
     pub status: bool,
+    /// Where its objects keep their replicas, if they can be scaled.
+    pub scale: Option<Paths>,
     /// Whether the API server brings it itself.
     pub builtin: bool,
     /// Whether generations are counted.
@@ -211,6 +213,7 @@ pub fn of_crd(object: &Object) -> Vec<Served> {
             short_names: texts(object.at(&["spec", "names", "shortNames"])),
             categories: texts(object.at(&["spec", "names", "categories"])),
             status: version["subresources"]["status"].is_object(),
+            scale: Paths::of_version(version),
             builtin: false,
             generation: true,
             review: false,
@@ -254,6 +257,7 @@ fn own(kind: &KindInfo) -> Served {
         // Kubernetes checks its own kinds by code.
         rules: None,
         status: has_status || plural == "apiservices",
+        scale: (group == "apps" && SCALED.contains(&plural)).then(Paths::of_workload),
         builtin: true,
         generation: GENERATIONS.contains(&plural),
         review,
@@ -294,6 +298,9 @@ const FACTS: [(&str, &str, &str, bool); 29] = [
     ("scheduling.k8s.io", "priorityclasses", "pc", false),
     ("storage.k8s.io", "storageclasses", "sc", false),
 ];
+
+/// Built-in resources that can be scaled.
+const SCALED: [&str; 3] = ["deployments", "replicasets", "statefulsets"];
 
 /// Built-in resources whose generation is counted.
 const GENERATIONS: [&str; 20] = [

@@ -28,6 +28,11 @@ impl Form {
             _ => None,
         }
     }
+
+    /// What is said to a content type that is none of them.
+    pub fn unknown() -> Problem {
+        Problem::media_type("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+    }
 }
 
 /// The patched value.

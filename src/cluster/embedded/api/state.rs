@@ -211,6 +211,7 @@ impl Ask<'_> {
         match self.target.subresource.as_deref() {
             None => true,
             Some("status") => self.served.status,
+            Some("scale") => self.served.scale.is_some(),
             Some("finalize") => self.served.plural == "namespaces" && self.served.group.is_empty(),
             Some("token") => self.served.plural == "serviceaccounts" && self.served.group.is_empty(),
             Some(_) => false,
@@ -256,7 +257,8 @@ impl Ask<'_> {
         let mut name = self.call.query.some("fieldManager").unwrap_or(agent).to_owned();
         // Agents may be longer than managers.
         name.truncate(name.char_indices().nth(128).map_or(name.len(), |(at, _)| at));
-        let subresource = self.target.subresource.clone().filter(|part| part == "status").unwrap_or_default();
+        let subresource =
+            self.target.subresource.clone().filter(|part| ["scale", "status"].contains(&part.as_str())).unwrap_or_default();
         Manager { operation, name, api_version: self.served.api_version(), subresource }
     }
 

@@ -133,8 +133,7 @@ impl State {
     }
 
     pub(super) fn patch(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
-        const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-        let form = Form::of(&ask.call.content_type).ok_or_else(|| Problem::media_type(ACCEPTED))?;
+        let form = Form::of(&ask.call.content_type).ok_or_else(Form::unknown)?;
         let name = ask.target.name.clone().unwrap_or_default();
         let body = ask.json()?;
         if form == Form::Apply {
@@ -178,7 +177,19 @@ impl State {
     }
 
     /// Stores a state that was admitted.
-    fn put(&mut self, ask: &Ask<'_>, name: &str, mut object: Object, precondition: &Precondition) -> Result<Reply, Problem> {
+    fn put(&mut self, ask: &Ask<'_>, name: &str, object: Object, precondition: &Precondition) -> Result<Reply, Problem> {
+        let left = self.keep(ask, name, object, precondition)?;
+        Ok(Reply::Json(200, present(left.object(), &ask.served)))
+    }
+
+    /// Stores a state that was admitted, or says what a dry run would.
+    pub(super) fn keep(
+        &mut self,
+        ask: &Ask<'_>,
+        name: &str,
+        mut object: Object,
+        precondition: &Precondition,
+    ) -> Result<Left, Problem> {
         let place = ask.place(name);
         let old = self.store.get(&place);
         marks::put(ask, &mut object);
@@ -186,19 +197,18 @@ impl State {
         self.convert(ask, &mut object);
         let part = match (ask.target.subresource.as_deref(), ask.served.status) {
             (Some("status"), _) => Part::Status,
-            (None, true) => Part::Main,
+            (None | Some("scale"), true) => Part::Main,
             _ => Part::Whole,
         };
         let refused = |refusal| refused(ask, name, &refusal);
         if ask.dry_run() {
-            let left = self.store.scratch(&place).update(&place, object, part, precondition).map_err(refused)?;
-            return Ok(Reply::Json(200, present(left.object(), &ask.served)));
+            return self.store.scratch(&place).update(&place, object, part, precondition).map_err(refused);
         }
         let left = self.store.update(&place, object, part, precondition).map_err(refused)?;
         if let Left::There(object) = &left {
             self.stored(&place, object, ask.call.now);
         }
-        Ok(Reply::Json(200, present(left.object(), &ask.served)))
+        Ok(left)
     }
 
     fn apply(&mut self, ask: &Ask<'_>, name: &str, body: Value) -> Result<Reply, Problem> {
@@ -303,7 +313,7 @@ fn applied(ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, P
 }
 
 /// Prunes, defaults and checks what is about to be stored; `changed` is what it says otherwise than it may.
-fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>, changed: Vec<FieldFault>) -> Result<(), Problem> {
+pub(super) fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>, changed: Vec<FieldFault>) -> Result<(), Problem> {
     let served = &ask.served;
     well_typed(ask, object)?;
     let unknown = without_unknown(object, &served.schema);
@@ -517,7 +527,7 @@ pub(super) fn refused(ask: &Ask<'_>, name: &str, refusal: &Refusal) -> Problem {
     }
 }
 
-fn not_applied(ask: &Ask<'_>, config: &Object, error: ApplyError) -> Problem {
+pub(super) fn not_applied(ask: &Ask<'_>, config: &Object, error: ApplyError) -> Problem {
     let message = error.to_string();
     match error {
         ApplyError::Conflicts(conflicts) => {
