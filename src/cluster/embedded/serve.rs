@@ -1,9 +1,13 @@
 //! The API on a loopback port, so that kubectl and others can look at it.
 
-use std::{future::IntoFuture, io::ErrorKind, net::SocketAddr};
+use std::{
+    future::IntoFuture,
+    io::ErrorKind,
+    net::{IpAddr, SocketAddr},
+};
 
 use axum::{Router, response::IntoResponse};
-use http::StatusCode;
+use http::{StatusCode, header};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tower::ServiceExt;
 
@@ -34,6 +38,9 @@ impl Embedded {
         let app = Router::new().fallback(move |request: axum::extract::Request| {
             let service = service.clone();
             async move {
+                if let Some(host) = foreign_host(&request) {
+                    return (StatusCode::FORBIDDEN, refusal(&host)).into_response();
+                }
                 match service.oneshot(request).await {
                     Ok(response) => response.map(axum::body::Body::new).into_response(),
                     // A socket cannot be refused once it is open; this is what a proxy before a server that is away says.
@@ -45,6 +52,32 @@ impl Embedded {
         let task = tokio::spawn(async move { drop(axum::serve(listener, app).into_future().await) });
         Ok(Serving { address, task })
     }
+}
+
+/// The host that a request is sent to or comes from, where that is not this machine. A page of the web may send requests to a
+/// loopback address under a name of its own (DNS rebinding), and everybody who is answered may do everything.
+fn foreign_host(request: &axum::extract::Request) -> Option<String> {
+    let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?").to_owned());
+    let target = request.uri().authority().map(|authority| authority.as_str().to_owned());
+    let origin =
+        header(header::ORIGIN).map(|origin| origin.split_once("://").map_or(origin.clone(), |(_, host)| host.to_owned()));
+    let said = [header(header::HOST), target, origin];
+    said.into_iter().flatten().find(|host| !is_local(host))
+}
+
+/// Whether a host, with or without a port, can only be this machine. An empty one is of a client that says none.
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let name = name.trim_end_matches('.');
+    host.is_empty() || name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn refusal(host: &str) -> String {
+    let host: String = host.chars().take(200).collect();
+    format!("{host:?} is not this machine, and this API answers only who asks for it by localhost or a loopback address\n")
 }
 
 impl Serving {

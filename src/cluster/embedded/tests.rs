@@ -285,6 +285,42 @@ async fn it_listens_on_a_port() {
     assert_eq!(cluster.identity().await.unwrap().0, namespace["metadata"]["uid"].as_str().unwrap());
 }
 
+/// A page of the web that gets a browser to ask this machine under its own name is not answered.
+#[tokio::test]
+async fn it_answers_no_foreign_host() {
+    let serving = embedded().serve().await.unwrap();
+    for (header, code) in [
+        ("Host: localhost:8001", "200"),
+        ("Host: LOCALHOST", "200"),
+        ("Host: 127.0.0.1:1", "200"),
+        ("Host: [::1]:8001", "200"),
+        ("Host: localhost\r\nOrigin: http://localhost:3000", "200"),
+        ("Host: evil.test", "403"),
+        ("Host: evil.test:8001", "403"),
+        ("Host: localhost.evil.test", "403"),
+        ("Host: 127.0.0.1.evil.test", "403"),
+        ("Host: 10.0.0.1:8001", "403"),
+        ("Host: localhost\r\nOrigin: http://evil.test", "403"),
+        ("Host: localhost\r\nOrigin: null", "403"),
+    ] {
+        let answer = raw(serving.address(), &format!("GET /version HTTP/1.1\r\n{header}\r\nConnection: close\r\n\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{header}: {answer}");
+        assert!(code == "200" || answer.contains("is not this machine"), "{header}: {answer}");
+    }
+    let by_target = "GET http://evil.test/version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert!(raw(serving.address(), by_target).await.starts_with("HTTP/1.1 403"));
+}
+
+/// What is answered to a request as it is.
+async fn raw(address: std::net::SocketAddr, request: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
 /// JSON of any shape, with names that mean something.
 fn anything() -> impl Strategy<Value = Value> {
     let names = "apiVersion|kind|metadata|name|labels|annotations|finalizers|ownerReferences|spec|status|template|containers|ports|selector|names|versions|conditions|data|stringData|roleRef|subjects|rules";
