@@ -68,6 +68,7 @@ impl Service {
             path: format!("{}{}", self.root, parts.uri.path()),
             query: QueryText::parse(parts.uri.query().unwrap_or_default()),
             content_type: text(header::CONTENT_TYPE.as_str()),
+            acceptable: takes_json(&parts.headers),
             agent: text(header::USER_AGENT.as_str()),
             user: self.user,
             acting: acting(&parts.headers),
@@ -116,6 +117,7 @@ impl Call {
             path,
             query: QueryText::default(),
             content_type: "application/json".to_owned(),
+            acceptable: true,
             agent: "kube-apiserver".to_owned(),
             user: User::admin(),
             acting: None,
@@ -128,6 +130,19 @@ impl Call {
 
 fn header_text(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+/// Whether JSON is wanted, which is the only form that objects come in. A table is not made, and who wants one or an object gets
+/// the object.
+fn takes_json(headers: &HeaderMap) -> bool {
+    const TAKEN: [&str; 3] = ["application/json", "application/yaml", "*/*"];
+    let mut said = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    said.peek().is_none_or(|first| first.is_empty())
+        || said.flat_map(|accept| accept.split(',')).any(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default();
+            TAKEN.iter().any(|taken| kind.eq_ignore_ascii_case(taken)) && !parts.any(|part| part == "as=Table")
+        })
 }
 
 fn acting(headers: &HeaderMap) -> Option<Acting> {

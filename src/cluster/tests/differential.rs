@@ -21,7 +21,7 @@ use plinth_support::{ApiServer, Identity};
 use regex::Regex;
 use serde_json::{Value, json};
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 12] = [
     "core.yaml",
     "access.yaml",
     "crds.yaml",
@@ -32,6 +32,8 @@ const FILES: [&str; 10] = [
     "schemas.yaml",
     "values.yaml",
     "scale.yaml",
+    "requests.yaml",
+    "contents.yaml",
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -163,6 +163,7 @@ impl Hands<'_> {
             path,
             query: QueryText::parse(query),
             content_type: kind.to_owned(),
+            acceptable: true,
             agent: by.to_owned(),
             user: User::admin(),
             acting: None,

@@ -10,7 +10,7 @@ use super::{
     kinds::{self, Served},
     options,
     problem::Problem,
-    rbac::{self, Attempt, User},
+    rbac::{self, Acting, Attempt, User},
     route::{self, Route, Target},
     state::{Ask, Call, MAX_BODY, Reply, State},
 };
@@ -46,6 +46,9 @@ impl State {
         if call.body.len() > MAX_BODY {
             return Err(Problem::too_large(MAX_BODY));
         }
+        if let Some(acting) = call.acting.as_ref().filter(|acting| acting.name.is_empty()) {
+            return Ok(Reply::Text(500, nobody(call, acting).into()));
+        }
         let asking = self.user(call)?;
         let way = match self.way(call, &asking) {
             Ok(way) => way,
@@ -67,8 +70,12 @@ impl State {
                 if !rbac::allowed(&self.store, &cluster, &user, &path()) {
                     return Err(rbac::denied(&user, &path(), &way.reach));
                 }
-                if call.method != Method::GET {
+                let any_method = matches!(route, Route::Group(_) | Route::Health | Route::Unknown);
+                if call.method != Method::GET && !any_method {
                     return Err(Problem::no_method());
+                }
+                if !call.acceptable && is_discovery(&route) {
+                    return Err(Problem::not_acceptable());
                 }
                 Ok(self.about(&way, route))
             }
@@ -125,7 +132,10 @@ impl State {
             Route::Core => Some(discovery::core()),
             Route::Groups => Some(discovery::groups(served)),
             Route::Group(group) => discovery::group(served, &group),
-            Route::Resources(group, version) => discovery::resources(served, &group, &version),
+            Route::Resources(group, version) => match discovery::resources(served, &group, &version) {
+                None if kinds::is_builtin(&group) => return Problem::no_resource().into(),
+                found => found,
+            },
             Route::OpenApiIndex => Some(discovery::openapi_index(served, kinds.revision)),
             Route::OpenApi(group, version) => match discovery::builtin_openapi(served, &group, &version) {
                 Some(text) => return Reply::Written(200, text),
@@ -147,11 +157,14 @@ impl State {
         if ask.way.reach == Reach::Logical {
             across(&ask.target, verb)?;
         }
+        if let Some(nothing) = nowhere(ask, verb) {
+            return Ok(nothing);
+        }
         if !ask.subresource_is_known() {
             return Err(Problem::no_resource());
         }
-        if ask.served.namespaced && ask.target.namespace.is_none() && !["list", "watch", "deletecollection"].contains(&verb) {
-            return Err(Problem::no_method());
+        if !ask.call.acceptable {
+            return Err(Problem::not_acceptable());
         }
         options::check(ask.call, verb)?;
         match verb {
@@ -194,6 +207,30 @@ fn verb(call: &Call, target: &Target) -> Option<&'static str> {
         (&Method::DELETE, false) => "deletecollection",
         _ => return None,
     })
+}
+
+/// What is answered where nothing is: objects of namespaces are read together over all of them, and else in theirs; reviews have
+/// no names.
+fn nowhere(ask: &Ask<'_>, verb: &str) -> Option<Reply> {
+    let is_named = ask.target.name.is_some();
+    let is_over_all = ask.served.namespaced && ask.target.namespace.is_none() && !["list", "watch"].contains(&verb);
+    match ask.served.builtin {
+        false if is_over_all => Some(Reply::Text(404, NO_PAGE.into())),
+        true if is_named && (is_over_all || ask.served.review) => Some(Problem::no_resource().into()),
+        true if is_over_all && !ask.served.review => Some(Problem::no_method().into()),
+        _ => None,
+    }
+}
+
+fn is_discovery(route: &Route) -> bool {
+    matches!(route, Route::Core | Route::Groups | Route::Group(_) | Route::Resources(..))
+}
+
+/// What is said to who asks in the name of groups and of nobody.
+fn nobody(call: &Call, acting: &Acting) -> String {
+    let groups: Vec<String> = acting.groups.iter().map(|group| format!("{{Group  {group}    }}")).collect();
+    let groups = groups.join(" ");
+    format!("Internal Server Error: {:?}: requested [{groups}] without impersonating a user\n", call.path)
 }
 
 /// Over all logical clusters there are lists and watches, of everything in each.

@@ -22,6 +22,8 @@ pub enum Rule {
     Label1035,
     /// One segment of a URL: RBAC.
     Segment,
+    /// Anything: users and groups.
+    Any,
 }
 
 impl Rule {
@@ -113,6 +115,7 @@ pub fn name_fault(name: &str, rule: Rule) -> Option<String> {
         Rule::Label => (63, is_label(name), LABEL),
         Rule::Label1035 => (63, is_label(name) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase), LABEL_1035),
         Rule::Segment => return segment_fault(name),
+        Rule::Any => return None,
     };
     if name.len() > longest {
         return Some(format!("must be no more than {longest} bytes"));

@@ -39,6 +39,7 @@ pub fn fill(object: &mut Object, served: &Served) {
         }
         ("networking.k8s.io", "networkpolicies") => network_policy(&mut value["spec"]),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(&mut value),
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => role(&mut value),
         ("storage.k8s.io", "storageclasses") => {
             set(&mut value, "reclaimPolicy", || json!("Delete"));
             set(&mut value, "volumeBindingMode", || json!("Immediate"));
@@ -233,6 +234,13 @@ fn namespace(value: &mut Value) {
 fn network_policy(spec: &mut Value) {
     let egress = spec.get("egress").is_some();
     set(spec, "policyTypes", || if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+}
+
+/// Verbs that are not there are none, which is judged with the other words of a rule.
+fn role(value: &mut Value) {
+    for rule in elements(value, "rules") {
+        set(rule, "verbs", || json!([]));
+    }
 }
 
 fn binding(value: &mut Value) {

@@ -130,6 +130,12 @@ impl Problem {
         Self::new(401, "Unauthorized", "Unauthorized", Value::Null)
     }
 
+    /// 406: JSON is not among the media types that are wanted.
+    pub fn not_acceptable() -> Self {
+        let message = "only the following media types are accepted: application/json";
+        Self::new(406, "NotAcceptable", message, Value::Null)
+    }
+
     /// 410 for a version that is forgotten.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message, Value::Null)

@@ -244,7 +244,6 @@ pub fn review(store: &Store, cluster: &ClusterKey, user: &User, kind: &str, revi
                 .collect(),
             home: None,
         },
-        "SelfSubjectRulesReview" => return Some(all_rules(store, cluster, user, spec["namespace"].as_str())),
         "SelfSubjectReview" => return Some(json!({"userInfo": {"username": user.name, "groups": user.groups}})),
         _ => return None,
     };
@@ -254,10 +253,9 @@ pub fn review(store: &Store, cluster: &ClusterKey, user: &User, kind: &str, revi
 }
 
 /// Everything that somebody may do in a namespace.
-fn all_rules(store: &Store, cluster: &ClusterKey, user: &User, namespace: Option<&str>) -> Value {
-    let namespace = namespace.map(str::to_owned);
+pub fn all_rules(store: &Store, cluster: &ClusterKey, user: &User, namespace: &str) -> Value {
     let mut bound = bindings(store, cluster, "clusterrolebindings", None);
-    bound.extend(namespace.as_ref().into_iter().flat_map(|name| bindings(store, cluster, "rolebindings", Some(name))));
+    bound.extend(bindings(store, cluster, "rolebindings", Some(&namespace.to_owned())));
     let granted = bound.iter().filter(|binding| names(binding, user)).flat_map(|binding| rules(store, cluster, binding));
     let (paths, resources): (Vec<Value>, Vec<Value>) = granted.partition(|rule| rule["nonResourceURLs"].is_array());
     json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})

@@ -70,7 +70,8 @@ pub fn is_cluster_name(name: &str) -> bool {
 
 /// Reads the path in a cluster.
 pub fn parse(path: &str) -> Route {
-    let parts: Vec<String> = path.trim_matches('/').split('/').map(decode).collect();
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let parts: Vec<String> = path.strip_suffix('/').unwrap_or(path).split('/').map(decode).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     route(&parts)
 }
@@ -82,14 +83,14 @@ fn route(parts: &[&str]) -> Route {
         ["apis"] => Route::Groups,
         ["apis", group] => Route::Group(own(group)),
         ["api", version] => Route::Resources(String::new(), own(version)),
-        ["apis", group, version] => Route::Resources(own(group), own(version)),
+        ["apis", group, version] if !group.is_empty() => Route::Resources(own(group), own(version)),
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", "api", version] => Route::OpenApi(String::new(), own(version)),
         ["openapi", "v3", "apis", group, version] => Route::OpenApi(own(group), own(version)),
         ["version"] => Route::Version,
         ["healthz" | "livez" | "readyz", ..] => Route::Health,
         ["api", version, rest @ ..] => resource("", version, rest),
-        ["apis", group, version, rest @ ..] => resource(group, version, rest),
+        ["apis", group, version, rest @ ..] if !group.is_empty() => resource(group, version, rest),
         _ => Route::Unknown,
     }
 }
@@ -108,8 +109,10 @@ fn resource(group: &str, version: &str, parts: &[&str]) -> Route {
     match parts {
         // A namespace's own subresources look like a collection in it.
         ["namespaces", name, part @ ("status" | "finalize")] if group.is_empty() => target(None, "namespaces", &[name, part]),
-        ["namespaces", namespace, plural, rest @ ..] if rest.len() <= 2 => target(Some(namespace), plural, rest),
-        [plural, rest @ ..] if !plural.is_empty() && rest.len() <= 2 => target(None, plural, rest),
+        ["namespaces", namespace, plural, rest @ ..] if !namespace.is_empty() && rest.len() <= 2 => {
+            target(Some(namespace), plural, rest)
+        }
+        [plural, rest @ ..] if rest.len() <= 2 => target(None, plural, rest),
         _ => Route::Unknown,
     }
 }

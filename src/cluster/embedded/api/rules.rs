@@ -1,5 +1,6 @@
 //! Rules of single kinds that no schema says.
 
+mod access;
 pub(super) mod data;
 mod workloads;
 
@@ -22,7 +23,7 @@ pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<Fiel
             faults
         }
         ("", "pods") if is_new => workloads::pod(object.spec(), "spec"),
-        ("", "services") if is_new => workloads::service(object),
+        ("", "services") if is_new => workloads::service(object, old),
         ("batch", "jobs") if is_new => {
             let mut faults = workloads::job(object.spec(), "spec");
             faults.extend(workloads::counts(object, &["backoffLimit", "completions", "parallelism"]));
@@ -51,7 +52,7 @@ pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<Fiel
             }
             faults
         }
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => role(object, old),
+        ("rbac.authorization.k8s.io", _) => access::check(object, old, served),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::check(object, old),
         _ => Vec::new(),
     };
@@ -106,13 +107,4 @@ fn immutable(object: &Object, old: Option<&Object>, fields: &[&str]) -> Vec<Fiel
     faults
         .extend(changed.map(|name| fault("FieldValueForbidden", *name, "Forbidden: field is immutable when `immutable` is set")));
     faults
-}
-
-fn role(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
-    let role = object.0.get("roleRef");
-    if old.is_none_or(|old| old.0.get("roleRef") == role) {
-        return Vec::new();
-    }
-    let role = role.unwrap_or(&Value::Null);
-    vec![fault("FieldValueInvalid", "roleRef", format!("Invalid value: {role}: cannot change roleRef"))]
 }

@@ -46,6 +46,8 @@ pub struct Call {
     pub query: QueryText,
     /// `Content-Type`.
     pub content_type: String,
+    /// Whether JSON is among the media types that are wanted (`Accept`).
+    pub acceptable: bool,
     /// `User-Agent`, which names the field manager where the query does not.
     pub agent: String,
     /// Who asks; a token decides where there is one.
@@ -146,6 +148,9 @@ impl State {
 
     pub(super) fn review(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
         let mut object = ask.object()?;
+        if ask.served.kind == "SelfSubjectRulesReview" {
+            return self.rules_review(ask, object);
+        }
         let status = match ask.served.kind.as_str() {
             "TokenReview" => Some(self.token_review(object.spec())),
             kind => rbac::review(&self.store, &ask.cluster, &ask.user, kind, &object),
@@ -153,6 +158,17 @@ impl State {
         let manager = ask.manager(Operation::Update);
         managers::updated(&zero(&ask.served), &mut object, &ask.served.schema, &manager, &["status"], &ask.time());
         object.0.insert("status".to_owned(), status.ok_or_else(Problem::no_method)?);
+        Ok(Reply::Json(201, object.into_value()))
+    }
+
+    /// What somebody may do in a namespace; the answer does not say which one.
+    fn rules_review(&self, ask: &Ask<'_>, mut object: Object) -> Result<Reply, Problem> {
+        let namespace = object.spec()["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+        let namespace = namespace.ok_or_else(|| Problem::bad_request("no namespace on request"))?;
+        let status = rbac::all_rules(&self.store, &ask.cluster, &ask.user, namespace);
+        object.metadata_mut();
+        object.0.insert("spec".to_owned(), json!({}));
+        object.0.insert("status".to_owned(), status);
         Ok(Reply::Json(201, object.into_value()))
     }
 
@@ -273,6 +289,10 @@ impl Ask<'_> {
         match kind {
             "" | "application/json" | "application/json-patch+json" | "application/merge-patch+json" => self.plain(),
             "application/yaml" | "application/apply-patch+yaml" => self.plain().or_else(|_| self.yaml()),
+            // Names of media types may be written in any case, those of patches may not.
+            _ if ["application/json", "application/yaml"].iter().any(|known| kind.eq_ignore_ascii_case(known)) => {
+                self.plain().or_else(|_| self.yaml())
+            }
             _ => Err(Problem::media_type("application/json, application/yaml")),
         }
     }

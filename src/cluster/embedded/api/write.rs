@@ -291,8 +291,12 @@ impl State {
         if let Some(Value::Object(spec)) = object.0.get_mut("spec") {
             spec.insert("clusterIP".to_owned(), json!(address));
             spec.insert("clusterIPs".to_owned(), json!([address]));
-            spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-            spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+            // What has no address and selects nothing may have pods of any family.
+            let is_any = address == "None" && spec.get("selector").is_none_or(|selector| *selector == json!({}));
+            let (families, policy) =
+                if is_any { (json!(["IPv4", "IPv6"]), "RequireDualStack") } else { (json!(["IPv4"]), "SingleStack") };
+            spec.entry("ipFamilies").or_insert(families);
+            spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
         }
     }
 }

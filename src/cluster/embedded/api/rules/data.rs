@@ -46,11 +46,28 @@ pub(super) fn secret(object: &Object) -> Vec<FieldFault> {
     };
     let missing = needs.iter().filter(|key| !has(key));
     faults.extend(missing.map(|key| fault("FieldValueRequired", format!("data[{key}]"), "Required value")));
+    if kind == "kubernetes.io/dockerconfigjson" {
+        faults.extend(data.and_then(|data| no_configuration(".dockerconfigjson", data.get(".dockerconfigjson")?)));
+    } else if kind == "kubernetes.io/dockercfg" {
+        faults.extend(data.and_then(|data| no_configuration(".dockercfg", data.get(".dockercfg")?)));
+    }
     let account = "kubernetes.io/service-account.name";
     if kind == "kubernetes.io/service-account-token" && object.at(&["metadata", "annotations", account]).is_none() {
         faults.push(fault("FieldValueRequired", format!("metadata.annotations[{account}]"), "Required value"));
     }
     faults
+}
+
+/// A configuration of Docker is a JSON object. What it says is a secret, and is not told.
+fn no_configuration(key: &str, text: &Value) -> Option<FieldFault> {
+    let bytes = STANDARD.decode(text.as_str()?).ok()?;
+    let why = match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(_) | Value::Null) => return None,
+        Ok(_) => "it is no JSON object".to_owned(),
+        Err(error) => format!("it is no JSON at line {} column {}", error.line(), error.column()),
+    };
+    let message = format!("Invalid value: \"<secret contents redacted>\": {why}");
+    Some(fault("FieldValueInvalid", format!("data[{key}]"), message))
 }
 
 fn keys(object: &Object, name: &str) -> Vec<FieldFault> {

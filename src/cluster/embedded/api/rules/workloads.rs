@@ -11,16 +11,16 @@ use crate::embedded::api::{
     problem::FieldFault,
 };
 
-fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn required(field: String, why: &str) -> FieldFault {
+pub(super) fn required(field: String, why: &str) -> FieldFault {
     let more = if why.is_empty() { String::new() } else { format!(": {why}") };
     fault("FieldValueRequired", field, format!("Required value{more}"))
 }
 
-fn invalid(field: String, value: &Value, why: &str) -> FieldFault {
+pub(super) fn invalid(field: String, value: &Value, why: &str) -> FieldFault {
     fault("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
 }
 
@@ -105,10 +105,40 @@ pub(super) fn job(spec: &Value, at: &str) -> Vec<FieldFault> {
     faults
 }
 
+/// What is wrong with a Service's address in the cluster; it stays once it is given.
+fn address(spec: &Value, old: Option<&Value>) -> Option<FieldFault> {
+    let addresses = list(spec, "clusterIPs");
+    let first = addresses.first().unwrap_or(&Value::Null);
+    let wanted = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).or(first.as_str())?;
+    let before = old.and_then(|old| old["clusterIP"].as_str()).filter(|address| !address.is_empty());
+    if before == Some(wanted) {
+        return None;
+    }
+    let kind = spec["type"].as_str().unwrap_or_default();
+    let (all, one) = ("spec.clusterIPs".to_owned(), "spec.clusterIPs[0]".to_owned());
+    if kind == "ExternalName" {
+        return Some(fault("FieldValueForbidden", all, "Forbidden: may not be set for ExternalName services"));
+    }
+    if before.is_some() {
+        return Some(invalid(one, &json!([wanted]), "may not change once set"));
+    }
+    if first.as_str().is_some_and(|first| first != wanted) {
+        return Some(invalid(all, &spec["clusterIPs"], "first value must match `clusterIP`"));
+    }
+    match (wanted, kind) {
+        ("None", "NodePort" | "LoadBalancer") => {
+            Some(invalid(one, &json!(wanted), &format!("may not be set to 'None' for {kind} services")))
+        }
+        ("None", _) => None,
+        _ if wanted.parse::<std::net::IpAddr>().is_ok() => None,
+        _ => Some(invalid(one, &json!(wanted), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")),
+    }
+}
+
 /// What is wrong with a Service.
-pub(super) fn service(object: &Object) -> Vec<FieldFault> {
+pub(super) fn service(object: &Object, old: Option<&Object>) -> Vec<FieldFault> {
     let spec = object.spec();
-    let mut faults = Vec::new();
+    let mut faults: Vec<FieldFault> = address(spec, old.map(Object::spec)).into_iter().collect();
     let is_name = spec["type"] == "ExternalName";
     if is_name && spec["externalName"].as_str().unwrap_or_default().is_empty() {
         faults.push(required("spec.externalName".to_owned(), ""));
