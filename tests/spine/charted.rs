@@ -36,8 +36,7 @@ impl Charted {
     async fn start() -> Self {
         let stage = Stage::set().await;
         let client = stage.world.client().await;
-        let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/plinth.yaml");
-        kubectl(&stage, &["apply", "--server-side", "-f", &charts.display().to_string()]);
+        apply_chart(&stage);
         let mut pod = stage.start_pod(&client).await;
         pod.until_ready().await;
         let repository = json!({"type": "OCIRegistry", "baseUrl": format!("http://{}/channel", stage.registry.host())});
@@ -84,6 +83,12 @@ impl Charted {
         let found = Api::<DynamicObject>::all_with(self.client.clone(), &kind).list(&ListParams::default()).await;
         found.map_or(0, |found| found.items.len())
     }
+}
+
+/// Everything that the manifests have: the controller's Deployment, its account, role and kinds.
+pub(crate) fn apply_chart(stage: &Stage) {
+    let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/plinth.yaml");
+    kubectl(stage, &["apply", "--server-side", "-f", &charts.display().to_string()]);
 }
 
 fn kubectl(stage: &Stage, arguments: &[&str]) {

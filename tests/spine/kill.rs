@@ -158,20 +158,20 @@ async fn plurals(client: &Client) -> BTreeMap<String, String> {
 }
 
 /// Moments in a run, from 0 to 1, the same for the same seed (splitmix64).
-struct Moments {
-    seed: u64,
+pub(crate) struct Moments {
+    pub(crate) seed: u64,
     state: u64,
 }
 
 impl Moments {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let fresh =
             || u64::from(std::process::id()) << 20 | u64::from(jiff::Timestamp::now().subsec_nanosecond().unsigned_abs() >> 12);
         let seed = std::env::var("PLINTH_SEED").map_or_else(|_| fresh(), |seed| seed.parse().unwrap());
         Self { seed, state: seed }
     }
 
-    fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

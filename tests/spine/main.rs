@@ -24,6 +24,7 @@ mod idle;
 mod in_cluster;
 mod kill;
 mod lacking;
+mod load;
 mod looks;
 mod mirror;
 mod names;
