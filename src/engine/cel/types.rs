@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::escape::escape;
+use super::escape::{escape, unescape};
 use crate::schema::{Additional, Schema};
 
 /// The type of an expression, of a variable, or of a field; prints as kro prints it.
@@ -94,6 +94,23 @@ impl Structure {
     }
 }
 
+impl Structure {
+    /// The schema that describes it. A schema that it was made of is used again: not every part of that is a type.
+    fn to_schema(&self) -> Schema {
+        let described = Schema {
+            properties: self.described.clone(),
+            embedded_resource: self.embedded,
+            preserve_unknown_fields: self.open,
+            ..Schema::of_type("object")
+        };
+        if !self.described.is_empty() {
+            return described;
+        }
+        let fields = self.fields().iter().map(|(name, of)| (unescape(name), Arc::new(of.to_schema())));
+        Schema { properties: fields.collect(), ..described }
+    }
+}
+
 impl PartialEq for Structure {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.open == other.open && self.fields() == other.fields()
@@ -108,6 +125,25 @@ impl Type {
     /// Rules: kro.md section 5. A schema without type is dynamic here; as a field of an object it is left out, as kro does.
     pub fn of_schema(name: &str, schema: &Schema) -> Self {
         of_schema(schema, &format!("__type_{name}")).unwrap_or(Self::Dyn)
+    }
+
+    /// The schema by which JSON is read as a value of this type (kro.md section 4, "Run-time values"): the way back from
+    /// [`Type::of_schema`]. What JSON cannot hold is read as it is.
+    pub fn to_schema(&self) -> Schema {
+        let text = |format: &str| Schema { format: Some(format.to_owned()), ..Schema::of_type("string") };
+        match self {
+            Self::Bool => Schema::of_type("boolean"),
+            Self::Int | Self::Uint => Schema::of_type("integer"),
+            Self::Double => Schema::of_type("number"),
+            Self::String => Schema::of_type("string"),
+            Self::Bytes => text("byte"),
+            Self::Timestamp => text("date-time"),
+            Self::Duration => text("duration"),
+            Self::List(element) => Schema::array(element.to_schema()),
+            Self::Map(_, value) => Schema::map(value.to_schema()),
+            Self::Struct(structure) => structure.to_schema(),
+            Self::Dyn | Self::Null | Self::Optional(_) | Self::Type(_) | Self::Opaque(_) | Self::Var(_) => Schema::any(),
+        }
     }
 
     /// A list of these.

@@ -80,8 +80,15 @@ impl Types {
     }
 }
 
-/// Checks everything of one node.
-pub(super) fn node(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
+/// Checks everything of one node; gives the types of what its iterators stand for, as far as they are known.
+pub(super) fn node(
+    draft: &Draft,
+    types: &Types,
+    names: &Names<'_>,
+    options: &Options,
+    findings: &mut Findings<'_>,
+) -> Vec<Option<Type>> {
+    let mut elements = Vec::new();
     let mut scope = types.scope();
     draft.iterators().for_each(|name| scope.set(name, Type::Dyn));
     for dimension in &draft.for_each {
@@ -101,11 +108,13 @@ pub(super) fn node(draft: &Draft, types: &Types, names: &Names<'_>, options: &Op
             }
             element
         });
-        scope.set(dimension.name.clone(), element.unwrap_or(Type::Dyn));
+        scope.set(dimension.name.clone(), element.clone().unwrap_or(Type::Dyn));
+        elements.push(element);
     }
     conditions(draft, types, names, options, findings);
     slots(draft, &scope, names, findings);
     identity(draft, options, findings);
+    elements
 }
 
 fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
@@ -125,6 +134,7 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
             let Some(of) = typed(&path, text, expression, &scope, findings).filter(|_| is_known) else { continue };
             if list == "readyWhen" {
                 encoded(&path, draft, expression, findings);
+                timed(&path, name, draft, expression, findings);
             }
             let open = of.is_dynamic() && !types.are_final(expression);
             if !of.is_condition() && !open {
@@ -153,6 +163,51 @@ fn encoded(path: &str, draft: &Draft, expression: &Expression, findings: &mut Fi
         let hint = Some("compare it with base64.encode(…) of what is expected".to_owned());
         findings.push(Diagnostic { severity: Severity::Warning, hint, ..Diagnostic::error(path, message) });
     }
+}
+
+/// Warns of times in `readyWhen` for the same reason, where the expression has no meaning for the text that is stored.
+fn timed(path: &str, name: &str, draft: &Draft, expression: &Expression, findings: &mut Findings<'_>) {
+    let Some(schema) = schema_of(draft) else { return };
+    let inside = |read: &[String]| segments(&read.get(1..)?.join(".").replace(".[", "["));
+    let time = |read: &&Vec<String>| match inside(read).map(|inside| schema.at(&inside)) {
+        Some(Found::Schema(found)) => matches!(Type::of_schema("", &found), Type::Timestamp | Type::Duration),
+        _ => false,
+    };
+    let times: Vec<_> = expression.references().paths.iter().filter(time).collect();
+    let Some(first) = times.first() else { return };
+    let stored =
+        times.iter().filter_map(|read| inside(read)).fold(schema.as_ref().clone(), |schema, read| as_text(&schema, &read));
+    let mut scope = Scope::new();
+    scope.set(name, Type::of_schema(name, &stored));
+    if check(expression, &scope).is_err() {
+        let (first, of) = (first.join("."), type_at(&schema, &inside(first).unwrap_or_default()));
+        let message = format!("readyWhen reads the object as it is stored: {first} is text there, not a {of}");
+        let hint = Some(format!("write {of}({first})"));
+        findings.push(Diagnostic { severity: Severity::Warning, hint, ..Diagnostic::error(path, message) });
+    }
+}
+
+/// The function that makes what is at a place of the text that is stored there.
+fn type_at(schema: &Arc<Schema>, path: &[Segment]) -> &'static str {
+    match schema.at(path) {
+        Found::Schema(found) if Type::of_schema("", &found) == Type::Duration => "duration",
+        _ => "timestamp",
+    }
+}
+
+/// The schema with plain text at a place.
+fn as_text(schema: &Schema, path: &[Segment]) -> Schema {
+    let mut changed = schema.clone();
+    match path.split_first() {
+        None => return Schema { format: None, ..changed },
+        Some((Segment::Field(name), rest)) => {
+            if let Some(below) = schema.field(name) {
+                changed.properties.insert(name.clone(), Arc::new(as_text(below, rest)));
+            }
+        }
+        Some((Segment::Index(_), rest)) => changed.items = schema.items.as_ref().map(|items| Arc::new(as_text(items, rest))),
+    }
+    changed
 }
 
 /// Whether an expression reads nothing but one name.

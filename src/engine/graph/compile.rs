@@ -49,21 +49,24 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     let instance = metadata::instance(spec.clone(), namespaced);
     let context = Context { definition, schemas, namespaced };
     let resources = definition.spec.resources.iter().enumerate();
-    let drafts: Vec<Draft> =
+    let mut drafts: Vec<Draft> =
         resources.filter_map(|(index, resource)| shape::draft(index, resource, &context, &mut findings)).collect();
     let names = Names::new(&definition.spec, &drafts, options);
     let edges = names.edges(&drafts, &mut findings);
     report_cycles(&drafts, &edges, &mut findings);
     let ids = definition.spec.resources.iter().map(|resource| resource.id.as_str());
     let types = Types::new(&drafts, ids, &instance, is_known);
-    for draft in &drafts {
-        check::node(draft, &types, &names, options, &mut findings);
-    }
+    let elements: Vec<_> = drafts.iter().map(|draft| check::node(draft, &types, &names, options, &mut findings)).collect();
     let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);
     let conditions = authored::compile(definition.spec.schema.status.get("conditions"), &names, &types, &mut findings);
     if findings.refused() {
         drafts.iter().for_each(|draft| not_served(draft, &mut findings));
         return Compiled::Invalid(findings.finish());
+    }
+    for (draft, elements) in drafts.iter_mut().zip(elements) {
+        for (dimension, element) in draft.for_each.iter_mut().zip(elements) {
+            dimension.element = element.map(|element| Arc::new(element.to_schema()));
+        }
     }
     let (projection, warnings) = (status.projection, findings.finish());
     let parts = Parts { account, spec, status: status.schema, instance, projection, conditions, warnings };

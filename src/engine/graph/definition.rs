@@ -68,7 +68,7 @@ impl Definition {
     }
 
     fn read(document: &Value, source: Option<Source>, findings: Vec<Diagnostic>) -> Result<Self, Vec<Diagnostic>> {
-        let mut rules = Rules { findings, strays: Vec::new() };
+        let mut rules = Rules { findings, ..Rules::default() };
         rules.document(document);
         let spec = serde_json::from_value(without_strays(without_nulls(&document["spec"]), &rules.strays));
         let refused = rules.refused();

@@ -19,6 +19,8 @@ pub(super) struct Rules {
     pub(super) findings: Vec<Diagnostic>,
     /// Paths of fields that do not belong where they are.
     pub(super) strays: Vec<String>,
+    /// Whether it is a definition of krop's, whose resources have a `target`.
+    pub(super) of_krop: bool,
 }
 
 type Fields = Map<String, Value>;
@@ -29,6 +31,7 @@ impl Rules {
         let Some(fields) = self.object(document, "", &["apiVersion", "kind", "metadata", "spec", "status"]) else { return };
         let groups = [rgd::KRO_GROUP, rgd::KROP_GROUP];
         let versions = groups.map(|group| format!("{group}/{}", rgd::VERSION));
+        self.of_krop = fields.get("apiVersion").and_then(Value::as_str).is_some_and(|version| version == versions[1]);
         match fields.get("apiVersion").and_then(Value::as_str) {
             Some(version) if versions.iter().any(|known| known == version) => {}
             found => self.error(
@@ -117,9 +120,9 @@ impl Rules {
     fn resource(&mut self, resource: &Value, path: &str) {
         let known = ["id", "template", "externalRef", "readyWhen", "includeWhen", "forEach", "target"];
         let Some(fields) = self.object(resource, path, &known) else { return };
+        self.target(fields, path);
         self.required_text(fields, path, "id");
         self.optional_object(fields, path, "template");
-        self.one_of(fields, path, "target", &["consumer", "provider", "host"]);
         for name in ["readyWhen", "includeWhen"] {
             self.each(fields, path, name, Self::text);
         }
@@ -127,6 +130,16 @@ impl Rules {
         if let Some(reference) = fields.get("externalRef").filter(|reference| !reference.is_null()) {
             self.external(reference, &field(path, "externalRef"));
         }
+    }
+
+    /// kro's definitions have none: its API server drops the field, and so the plane that the author meant (kro.md 1.1).
+    fn target(&mut self, fields: &Fields, path: &str) {
+        if self.of_krop || fields.get("target").is_none_or(Value::is_null) {
+            return self.one_of(fields, path, "target", &["consumer", "provider", "host"]);
+        }
+        let stray = field(path, "target");
+        let finding = Diagnostic::error(stray.clone(), format!("unknown field {stray:?}"));
+        self.findings.push(finding.with_hint(format!("only definitions of {} have a target", rgd::KROP_GROUP)));
     }
 
     fn external(&mut self, reference: &Value, path: &str) {

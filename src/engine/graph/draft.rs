@@ -176,7 +176,7 @@ pub(super) fn entries(resource: &RgdResource, draft: &mut Draft, findings: &mut 
     for (index, (name, source)) in resource.for_each.iter().flatten().enumerate() {
         let path = draft.entry("forEach", index);
         if let Some((text, expression)) = standalone(source, &path, findings) {
-            draft.for_each.push(Dimension { index, name: name.clone(), text, expression });
+            draft.for_each.push(Dimension { index, name: name.clone(), text, expression, element: None });
         }
     }
 }

@@ -85,15 +85,26 @@ fn group(group: &str, findings: &mut Findings<'_>) {
 fn columns(columns: &[Value], findings: &mut Findings<'_>) {
     for (index, column) in columns.iter().enumerate() {
         let path = element("spec.schema.additionalPrinterColumns", index);
-        let Some(of) = column["type"].as_str().filter(|of| !COLUMN_TYPES.contains(of)) else { continue };
-        let hint = findings.near(of, COLUMN_TYPES);
-        let message = format!("unsupported type {of:?} of a printer column: supported are {}", COLUMN_TYPES.join(", "));
-        findings.hinted(format!("{path}.type"), message, hint);
+        for (field, known) in [("type", &COLUMN_TYPES[..]), ("format", &COLUMN_FORMATS[..])] {
+            let is_unset = |text: &str| field == "format" && text.is_empty();
+            let Some(text) = column[field].as_str().filter(|text| !known.contains(text) && !is_unset(text)) else { continue };
+            let hint = findings.near(text, known.iter().copied());
+            let message = format!("unsupported {field} {text:?} of a printer column: supported are {}", known.join(", "));
+            findings.hinted(format!("{path}.{field}"), message, hint);
+        }
+        if let Some(json_path) = column["jsonPath"].as_str().filter(|json_path| !json_path.starts_with('.')) {
+            let hint = Some("as in .spec.name".to_owned());
+            let message = format!("jsonPath {json_path:?} of a printer column must begin with a dot");
+            findings.hinted(format!("{path}.jsonPath"), message, hint);
+        }
     }
 }
 
 /// What a printer column may be.
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+
+/// How it may be shown.
+const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
 fn id(id: &str, path: &str, findings: &mut Findings<'_>) {
     if is_reserved(id) {

@@ -143,6 +143,8 @@ pub struct Dimension {
     pub text: Text,
     /// The expression, which gives a list.
     pub expression: Expression,
+    /// What the list's elements are, by which they are read (kro.md sections 4 and 9); `None` where that is not known.
+    pub element: Option<Arc<Schema>>,
 }
 
 /// A status template.

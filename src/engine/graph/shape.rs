@@ -1,6 +1,6 @@
 //! From a resource of the definition to a draft: its form, its kind, its template (kro.md section 6, step 3).
 
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
 use plinth_api::{GroupVersionKind, rgd::RgdResource};
 use serde_json::{Map, Value};
@@ -115,23 +115,45 @@ fn gvk(draft: &Draft, findings: &mut Findings<'_>) -> Option<GroupVersionKind> {
     Some(gvk)
 }
 
-/// Groups of Kubernetes itself. A CRD's group has a dot, so that no CRD can bring a kind of these.
-const OWN_GROUPS: [&str; 5] = ["", "apps", "batch", "autoscaling", "policy"];
-
 /// A kind that nobody can ever bring is a mistake, and nothing to wait for.
 fn unservable(draft: &mut Draft, findings: &mut Findings<'_>) {
     let Some(gvk) = draft.gvk.as_ref().filter(|_| draft.info.is_none()) else { return };
-    let known = || builtin().iter().filter(|kind| kind.gvk.group == gvk.group).map(|kind| kind.gvk.kind.as_str());
-    let (why, hint) = if gvk.api_version().contains("${") {
-        ("apiVersion cannot be an expression", None)
-    } else if OWN_GROUPS.contains(&gvk.group.as_str()) && !known().any(|kind| kind == gvk.kind) {
-        ("Kubernetes has no such kind, and no CRD can bring it", findings.near(&gvk.kind, known()))
+    let (why, severity) = if gvk.api_version().contains("${") {
+        ("apiVersion cannot be an expression", Severity::Error)
+    } else if builtin().kind(gvk) != Lookup::NotServed {
+        return;
+    } else if is_of_kubernetes(gvk) {
+        ("Kubernetes has no such kind, and no CRD can bring it", Severity::Error)
+    } else if builtin().iter().any(|kind| kind.gvk.group == gvk.group && kind.gvk.kind == gvk.kind) {
+        ("Kubernetes serves the kind in another version", Severity::Warning)
     } else {
         return;
     };
+    let hint = if why.starts_with("Kubernetes") { meant(gvk, findings) } else { None };
     let kind = format!("{:?}", format!("{}, Kind={}", gvk.api_version(), gvk.kind));
-    findings.hinted(below(&draft.root(), "kind"), format!("cannot resolve group version kind {kind}: {why}"), hint);
-    draft.gvk = None;
+    let message = format!("cannot resolve group version kind {kind}: {why}");
+    findings.push(Diagnostic { severity, hint, ..Diagnostic::error(below(&draft.root(), "kind"), message) });
+    if severity == Severity::Error {
+        draft.gvk = None;
+    }
+}
+
+/// Whether only Kubernetes itself can have a kind in this group and version: a CRD's group has a dot, and what a CRD says of a version
+/// that Kubernetes serves, nobody asks.
+fn is_of_kubernetes(gvk: &GroupVersionKind) -> bool {
+    let is_served = |kind: &GroupVersionKind| kind.group == gvk.group && kind.version == gvk.version;
+    !gvk.group.contains('.') || builtin().iter().any(|kind| is_served(&kind.gvk))
+}
+
+/// "Did you mean …": the same kind as Kubernetes has it, in its own group if it is there, else a kind of the group with a name like it.
+fn meant(gvk: &GroupVersionKind, findings: &Findings<'_>) -> Option<String> {
+    let same = builtin().iter().map(|kind| &kind.gvk).filter(|known| known.kind == gvk.kind);
+    let best = same.min_by_key(|known| (known.group != gvk.group, known.version.len(), Reverse(known.version.as_str())));
+    match best {
+        Some(known) => Some(format!("did you mean {} {}?", known.api_version(), known.kind)),
+        None => findings
+            .near(&gvk.kind, builtin().iter().filter(|kind| kind.gvk.group == gvk.group).map(|kind| kind.gvk.kind.as_str())),
+    }
 }
 
 /// An instance that makes another one of its own kind has no end, unless something decides.

@@ -14,8 +14,11 @@ use super::{
     node::{Projection, Slot},
 };
 use crate::{
-    schema::{Schema, Segment},
+    Diagnostic,
+    diagnostic::Severity,
+    schema::{Found, Schema, Segment},
     template::{NESTED, Text, path_text, set},
+    yaml::element,
 };
 
 const ROOT: &str = "spec.schema.status";
@@ -40,9 +43,39 @@ pub(super) fn compile(
     template.remove("conditions");
     let template = Value::Object(template);
     let mut leaves = Leaves { names, types, options, findings, path: Vec::new(), slots: Vec::new(), room: MAX_SIZE };
-    let schema = leaves.value(&template).unwrap_or_default();
-    let slots = leaves.slots;
+    let mut schema = leaves.value(&template).unwrap_or_default();
+    let mut slots = leaves.slots;
+    if state(&mut schema, findings) {
+        slots.retain(|slot| slot.path.first().and_then(Segment::name) != Some("state"));
+    }
+    let written = Arc::new(schema.clone());
+    for slot in &mut slots {
+        // What counts is what the CRD says of the place, for instance of all items of a list.
+        if let Found::Schema(of_place) = written.at(&slot.path) {
+            slot.schema = Some(of_place);
+        }
+    }
     Status { projection: Projection { template, slots }, schema }
+}
+
+/// `state` is the controller's, whatever the author says; a schema that does not take its text would keep every status from being
+/// written.
+///
+/// True where the author's is another, which nobody needs the value of.
+fn state(schema: &mut Schema, findings: &mut Findings<'_>) -> bool {
+    let Some(state) = schema.properties.get_mut("state") else { return false };
+    let is_text = state.kind.is_none() || (state.is("string") && state.format.is_none());
+    if !is_text {
+        let of = state.format.clone().or_else(|| state.kind.clone()).unwrap_or_default();
+        let message = format!("state is text that the controller writes, and this is {of}");
+        warn(format!("{ROOT}.state"), message, "give the field another name", findings);
+        *state = Arc::new(Schema::of_type("string"));
+    }
+    !is_text
+}
+
+fn warn(path: String, message: String, hint: &str, findings: &mut Findings<'_>) {
+    findings.push(Diagnostic { severity: Severity::Warning, ..Diagnostic::error(path, message).with_hint(hint) });
 }
 
 struct Leaves<'a, 'f> {
@@ -68,12 +101,29 @@ impl Leaves<'_, '_> {
                 Some(Schema::object(fields))
             }
             Value::Array(list) => {
-                let items: Vec<_> =
-                    list.iter().enumerate().filter_map(|(index, value)| self.below(Segment::Index(index), value)).collect();
-                Some(Schema::array(items.into_iter().next_back()?))
+                let items = list.iter().enumerate().map(|(index, value)| self.below(Segment::Index(index), value));
+                let items: Vec<_> = items.collect();
+                self.alike(&items);
+                Some(Schema::array(items.into_iter().flatten().next_back()?))
             }
             Value::String(text) => self.leaf(text),
             _ => self.plain(),
+        }
+    }
+
+    /// Warns of items that the schema of their list does not take: it is that of the last one, as with kro (15.1).
+    fn alike(&mut self, items: &[Option<Schema>]) {
+        let Some(of) = items.iter().flatten().next_back().and_then(|last| last.kind.as_deref()) else { return };
+        for (index, item) in items.iter().enumerate() {
+            let differs = item
+                .as_ref()
+                .and_then(|item| item.kind.as_deref())
+                .filter(|kind| *kind != of && !(*kind == "integer" && of == "number"));
+            if let Some(kind) = differs {
+                let path = element(&below(ROOT, &path_text(&self.path)), index);
+                let message = format!("all items have the type of the last one, {of}: this one is {kind} and is left out");
+                warn(path, message, "make them alike, for instance with string(…)", self.findings);
+            }
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Authored {
 
 /// Evaluates the author's conditions; `built_in` is what `runtime.condition(schema, …)` reads.
 pub(super) fn conditions(graph: &Graph, seen: &Observation, values: &Values, built_in: &[Value]) -> Authored {
-    let values = values.with("runtime", json!({"status": {"conditions": built_in}}));
+    let values = values.with("runtime", json!({"status": {"conditions": built_in}}), None);
     let before = seen.instance.at(&["status", "conditions"]).and_then(Value::as_array).cloned().unwrap_or_default();
     let (mut found, mut faulty) = (Vec::new(), false);
     for condition in &graph.conditions {

@@ -14,7 +14,7 @@ pub(crate) fn expand(graph: &Graph, node: &Node, values: &Values) -> Result<Vec<
     for dimension in &node.for_each {
         let name = dimension.name.as_str();
         match values.evaluate(&dimension.expression)? {
-            Evaluated::Value(Value::Array(list)) => lists.push((name, list)),
+            Evaluated::Value(Value::Array(list)) => lists.push((name, list, &dimension.element)),
             Evaluated::Value(Value::Null) | Evaluated::Omit => {
                 let source = dimension.expression.source();
                 return Err(Trouble::Failed(format!(
@@ -25,7 +25,7 @@ pub(crate) fn expand(graph: &Graph, node: &Node, values: &Values) -> Result<Vec<
         }
     }
     let most = graph.options.max_collection_size;
-    let size = lists.iter().try_fold(1_usize, |size, (_, list)| size.checked_mul(list.len())).unwrap_or(usize::MAX);
+    let size = lists.iter().try_fold(1_usize, |size, (_, list, _)| size.checked_mul(list.len())).unwrap_or(usize::MAX);
     if size > most {
         return Err(Trouble::Failed(format!("collection size of {size} is over the maximum collection size of {most}")));
     }
@@ -34,8 +34,9 @@ pub(crate) fn expand(graph: &Graph, node: &Node, values: &Values) -> Result<Vec<
         .iter()
         .fold(values.clone(), |values, dimension| values.growing_with(&dimension.name, &dimension.expression));
     let mut items = vec![growing];
-    for (name, list) in &lists {
-        items = items.iter().flat_map(|item| list.iter().map(|value| item.with(name, value.clone()))).collect();
+    for (name, list, element) in &lists {
+        let with = |item: &Values, value: &Value| item.with(name, value.clone(), (*element).clone());
+        items = items.iter().flat_map(|item| list.iter().map(|value| with(item, value))).collect();
     }
     Ok(items)
 }

@@ -12,7 +12,14 @@ use super::{
     pass::Pass,
     values::{Trouble, Values},
 };
-use crate::{Diagnostic, cel::Evaluated, graph::Graph, ports::WriteError, template::path_text};
+use crate::{
+    Diagnostic,
+    cel::Evaluated,
+    graph::{Graph, Slot},
+    ports::WriteError,
+    schema::validate_known,
+    template::path_text,
+};
 
 /// What a condition is to say.
 struct Say {
@@ -155,18 +162,29 @@ pub(super) fn words(failure: &Failure) -> String {
 
 /// Status expressions that fail for good; the others are projected all the same.
 pub(super) fn problems(graph: &Graph, pass: &Pass<'_>) -> Vec<Diagnostic> {
-    let failed = graph.status.slots.iter().filter_map(|slot| match pass.values.fill(slot) {
+    let failed = graph.status.slots.iter().filter_map(|slot| match project(slot, &pass.values) {
         Err(Trouble::Failed(message)) => Some(Diagnostic::error(format!("status.{}", path_text(&slot.path)), message)),
         Ok(_) | Err(Trouble::Pending { .. } | Trouble::Absent(_)) => None,
     });
     failed.collect()
 }
 
+/// What a status field gets. A value that its schema does not take is a failure: a server would refuse the whole status for it.
+fn project(slot: &Slot, values: &Values) -> Result<Evaluated, Trouble> {
+    let value = values.fill(slot)?;
+    if let (Evaluated::Value(value), Some(schema)) = (&value, &slot.schema)
+        && let Some(first) = validate_known(value, schema).first()
+    {
+        return Err(Trouble::Failed(first.to_string()));
+    }
+    Ok(value)
+}
+
 /// The whole status. Without values, what was projected before stays.
 pub(super) fn status(graph: &Graph, seen: &Observation, values: Option<&Values>, judgement: &Judgement) -> Value {
     let before = seen.instance.status();
     let mut status = match values {
-        Some(values) => graph.status.fill(|slot| match values.fill(slot) {
+        Some(values) => graph.status.fill(|slot| match project(slot, values) {
             Ok(Evaluated::Value(value)) => Some(value),
             Ok(Evaluated::Omit) | Err(_) => None,
         }),

@@ -64,9 +64,9 @@ impl Values {
         self.activation.set(node.id.clone(), value, schema);
     }
 
-    /// The same with one more variable.
-    pub(crate) fn with(&self, name: &str, value: Value) -> Self {
-        Self { activation: self.activation.clone().with(name, value, None), growing: Arc::clone(&self.growing) }
+    /// The same with one more variable, read by its schema.
+    pub(crate) fn with(&self, name: &str, value: Value, schema: Option<Arc<Schema>>) -> Self {
+        Self { activation: self.activation.clone().with(name, value, schema), growing: Arc::clone(&self.growing) }
     }
 
     /// The same where what this name stands for may grow if what the expression reads may: an iterator over other nodes.
@@ -111,8 +111,15 @@ impl Values {
         if let Some(node) = node.filter(|_| root != "schema") {
             return Trouble::Pending { node: node.to_owned(), path };
         }
+        let source = expression.source();
+        if expression.references().identifiers.is_empty() {
+            return Trouble::Failed(format!("failed to evaluate expression: eval {source:?}: {message}"));
+        }
+        if !self.activation.contains(root) {
+            return Trouble::Absent(format!("the instance does not set what {source:?} needs ({message})"));
+        }
         let field = path.strip_prefix("schema.").unwrap_or(&path);
-        Trouble::Absent(format!("the instance does not set {field}, which {:?} needs ({message})", expression.source()))
+        Trouble::Absent(format!("the instance does not set {field}, which {source:?} needs ({message})"))
     }
 
     /// Whether all conditions hold; `Err` carries the first that cannot be told, `Ok(Some)` the first that does not hold.

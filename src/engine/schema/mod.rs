@@ -20,5 +20,5 @@ pub use lookup::{Found, Segment, segments};
 pub use source::{KindInfo, Lookup, SchemaMap, SchemaSource};
 pub use structural::{apply_defaults, apply_object_defaults, prune, prune_object};
 pub use types::{Additional, Schema, ValidationRule};
-pub(crate) use validate::validate_default;
 pub use validate::{type_name, validate, validate_object};
+pub(crate) use validate::{validate_default, validate_known};

@@ -36,6 +36,13 @@ pub fn validate_object(object: &Object, schema: &Schema) -> Vec<Diagnostic> {
     check.findings
 }
 
+/// The same without what is not described: an API server drops that.
+pub(crate) fn validate_known(value: &Value, schema: &Schema) -> Vec<Diagnostic> {
+    let mut check = Check { partial: true, ..Check::default() };
+    check.value(value, schema, "");
+    check.findings
+}
+
 /// The same for a default inside a CRD, where API servers do not look for elements that are there twice.
 pub(crate) fn validate_default(value: &Value, schema: &Schema) -> Vec<Diagnostic> {
     let mut check = Check { repeats: true, ..Check::default() };

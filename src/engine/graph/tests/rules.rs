@@ -272,6 +272,39 @@ fn what_no_crd_can_bring_is_a_mistake_and_not_waited_for() {
 }
 
 #[test]
+fn groups_and_versions_that_only_kubernetes_can_bring_are_not_waited_for() {
+    let kind = |api: &str, kind: &str| {
+        let text = map("a", "x").replace("apiVersion: v1", &format!("apiVersion: {api}")).replace("ConfigMap", kind);
+        rgd("", "", &text)
+    };
+    for (api, name, meant) in [
+        ("app/v1", "Deployment", "apps/v1 Deployment"),
+        ("app/v1", "Deploymnt", ""),
+        ("v2", "ConfigMap", "v1 ConfigMap"),
+        ("apps/v2", "Deployment", "apps/v1 Deployment"),
+        ("batch/v1beta1", "CronJob", "batch/v1 CronJob"),
+        ("extensions/v1beta1", "Ingress", "networking.k8s.io/v1 Ingress"),
+        ("networking.k8s.io/v1", "Ingres", "Ingress"),
+    ] {
+        let hint = if meant.is_empty() { String::new() } else { format!(" (did you mean {meant}?)") };
+        check(&kind(api, name), &[&format!("no CRD can bring it{hint}")]);
+    }
+    let other = compiled(&kind("networking.k8s.io/v1beta1", "Ingress"), &core());
+    assert!(matches!(other, Compiled::Deferred { .. }), "a version that a server may have besides");
+    let warnings: Vec<_> = other.graph().unwrap().warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("(did you mean networking.k8s.io/v1 Ingress?)"), "{warnings:?}");
+    assert!(matches!(compiled(&kind("gateway.networking.k8s.io/v1", "HTTPRoute"), &core()), Compiled::Deferred { .. }));
+}
+
+#[test]
+fn only_definitions_of_krop_have_a_target() {
+    let text = rgd("", "", &map("a", "x").replace("- id: a", "- id: a\n  target: provider"));
+    check(&text, &["unknown field \"spec.resources[0].target\" (only definitions of krop.opendefense.cloud have a target)"]);
+    let krop = text.replacen("apiVersion: kro.run/", "apiVersion: krop.opendefense.cloud/", 1);
+    assert!(compiled(&krop, &core()).graph().is_some());
+}
+
+#[test]
 fn an_instance_that_makes_its_own_kind_has_no_end() {
     let own = map("a", "x").replace("apiVersion: v1", "apiVersion: kro.run/v1alpha1").replace("ConfigMap", "Thing");
     let own = rgd("name: string", "", &own);
@@ -290,6 +323,13 @@ fn what_the_api_server_would_refuse_of_the_crd_is_said_before() {
         &with("additionalPrinterColumns: [{name: A, type: strin, jsonPath: .spec.name}]"),
         &[
             "unsupported type \"strin\" of a printer column: supported are boolean, date, integer, number, string (did you mean string?)",
+        ],
+    );
+    check(
+        &with("additionalPrinterColumns: [{name: A, type: string, format: foo, jsonPath: 'spec['}]"),
+        &[
+            "unsupported format \"foo\" of a printer column: supported are byte, date, date-time, double, float, int32, int64, password",
+            "jsonPath \"spec[\" of a printer column must begin with a dot",
         ],
     );
 }
@@ -445,21 +485,56 @@ fn the_name_of_an_external_object_is_text() {
     );
 }
 
+/// What is warned of where an object of this kind has this condition.
+fn warnings(kind: &str, condition: &str) -> Vec<String> {
+    let secret = map("a", "eA==").replace("ConfigMap", kind);
+    let text = rgd("", "", &secret.replace("- id: a", &format!("- id: a\n  readyWhen: ['${{{condition}}}']")));
+    let compiled = compiled(&text, &core());
+    compiled.graph().unwrap().warnings.iter().map(ToString::to_string).collect()
+}
+
 /// kro#1084: nobody who writes this means what it does.
 #[test]
 fn a_condition_that_reads_bytes_is_warned_of() {
-    let warnings = |kind: &str, condition: &str| {
-        let secret = map("a", "eA==").replace("ConfigMap", kind);
-        let text = rgd("", "", &secret.replace("- id: a", &format!("- id: a\n  readyWhen: ['${{{condition}}}']")));
-        let compiled = compiled(&text, &core());
-        compiled.graph().unwrap().warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
     for condition in ["size(a.data.x) == 7", "string(a.data[\"x\"]) == \"y\"", "a.data.?x.hasValue()"] {
         let found = warnings("Secret", condition);
         assert!(found.len() == 1 && found[0].contains("a.data.x is base64 text there"), "{condition}: {found:?}");
     }
     assert_eq!(warnings("ConfigMap", "size(a.data.x) == 7"), [] as [&str; 0]);
     assert_eq!(warnings("Secret", "a.metadata.name == \"a\""), [] as [&str; 0]);
+}
+
+#[test]
+fn a_condition_that_takes_stored_text_for_a_time_is_warned_of() {
+    let times = [
+        "a.metadata.creationTimestamp.getFullYear() > 2000",
+        "a.metadata.creationTimestamp > timestamp(\"2026-01-01T00:00:00Z\")",
+    ];
+    for condition in times {
+        let found = warnings("ConfigMap", condition);
+        let says = "a.metadata.creationTimestamp is text there, not a timestamp (write timestamp(a.metadata.creationTimestamp))";
+        assert!(found.len() == 1 && found[0].contains(says), "{condition}: {found:?}");
+    }
+    for condition in [
+        "!has(a.metadata.deletionTimestamp)",
+        "timestamp(a.metadata.creationTimestamp).getFullYear() > 2000",
+        "string(a.metadata.creationTimestamp) != \"\"",
+    ] {
+        assert_eq!(warnings("ConfigMap", condition), [] as [&str; 0], "{condition}");
+    }
+}
+
+#[test]
+fn a_status_that_its_own_schema_refuses_is_warned_of() {
+    let status = "state: ${size(a.data)}\nlist: ['${a.metadata.name}', '${size(a.data)}']\nsame: ['${a.data.x}', '${a.data.y}']";
+    let compiled = compiled(&rgd("", status, &map("a", "x")), &core());
+    let graph = compiled.graph().unwrap();
+    let found: Vec<_> = graph.warnings.iter().map(ToString::to_string).collect();
+    let [state, list] = found.as_slice() else { panic!("{found:?}") };
+    assert!(state.contains("spec.schema.status.state: state is text that the controller writes, and this is integer"), "{state}");
+    assert!(list.contains("spec.schema.status.list[0]: all items have the type of the last one, integer"), "{list}");
+    let written = &graph.crd.0["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+    assert_eq!(written["state"], serde_json::json!({"type": "string"}));
 }
 
 #[test]

@@ -232,6 +232,70 @@ fn a_failing_status_expression_is_a_condition_and_the_rest_is_written() {
 }
 
 #[test]
+fn a_value_that_its_status_field_does_not_take_is_left_out_and_named() {
+    let status = "list: ['${a.metadata.name}', '${size(a.data)}']\nstate: ${size(a.data)}\ngood: ${a.data.x}";
+    let mut cluster = cluster("", status, &map("a", "a", "v"), json!({"name": "n"}));
+    let decision = cluster.settle();
+    let status = cluster.objects[&cluster.key].status();
+    assert_eq!((&status["list"], &status["good"], &status["state"]), (&json!([1]), &json!("v"), &json!("ACTIVE")));
+    assert_eq!(decision.problems.len(), 1, "{:?}", decision.problems);
+    let says = status["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == "StatusProjected").unwrap();
+    assert_eq!(says["status"], "False");
+    assert!(says["message"].as_str().unwrap().contains("status.list[0]: expected integer, got string"), "{says}");
+}
+
+/// What iterators stand for has the type that `check` gives it, as everywhere else.
+#[test]
+fn iterators_keep_the_types_of_what_they_walk() {
+    let item = |id: &str, list: &str, name: &str, value: &str| {
+        map(id, name, value).replace(&format!("- id: {id}"), &format!("- id: {id}\n  forEach: [{{i: '{list}'}}]"))
+    };
+    let external = "- id: secs\n  externalRef: {apiVersion: v1, kind: Secret, metadata: {selector: {matchLabels: {app: x}}}}\n";
+    let resources = external.to_owned()
+        + &item("text", "${secs}", "text-${i.metadata.name}", "${string(i.data.pw)}")
+        + &item("year", "${secs}", "year-${i.metadata.name}", "${string(i.metadata.creationTimestamp.getFullYear())}")
+        + &item("map", "${secs.map(s, s.data)}", "map-${string(i.pw)}", "${string(i.pw)}")
+        + &item("time", "${secs.map(s, s.metadata.creationTimestamp)}", "time-${string(i.getFullYear())}", "${string(i)}")
+        + &item("float", "${schema.spec.fs}", "float-${string(i)}", "${string(i + 0.5)}")
+        + &item("whole", "${schema.spec.ws}", "whole-${i.name}", "${string(i.w / 2.0)}")
+        + &item("wait", "${[duration(\"90s\")]}", "wait-${string(i.getSeconds())}", "${string(i)}")
+        + &item("bytes", "${[bytes(schema.spec.name)]}", "bytes-${string(size(i))}", "${string(i)}");
+    let schema = "name: string\nfs: '[]float'\nws: '[]W'\n";
+    let text = rgd(schema, "", &resources).replace("    status:\n", "    types: {W: {w: float, name: string}}\n    status:\n");
+    let spec = json!({"name": "ab", "fs": [1, 2.5], "ws": [{"w": 1, "name": "x"}]});
+    let mut cluster = Cluster::new(graph(&text, &core()), spec);
+    let metadata = json!({"name": "s", "namespace": "ns", "labels": {"app": "x"}, "creationTimestamp": "2026-01-02T03:04:05Z"});
+    cluster.put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"pw": "aGVsbG8="}}));
+    let decision = cluster.settle();
+    assert_eq!(decision.state, InstanceState::Active, "{decision:?}");
+    let found: Vec<_> = cluster.objects.iter().filter(|(key, _)| key.gvk.kind == "ConfigMap").collect();
+    let found: Vec<_> = found.iter().map(|(key, object)| (key.name.as_str(), object.0["data"]["x"].as_str().unwrap())).collect();
+    let expected = [
+        ("bytes-2", "ab"),
+        ("float-1", "1.5"),
+        ("float-2.5", "3"),
+        ("map-hello", "hello"),
+        ("text-s", "hello"),
+        ("time-2026", "2026-01-02T03:04:05Z"),
+        ("wait-90", "90s"),
+        ("whole-x", "0.5"),
+        ("year-s", "2026"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_no_variable_lacks_is_not_said_of_the_instance() {
+    let mut cluster = cluster("name: string", "", &map("a", "a", "'${[1][5] == 1 ? \"a\" : \"b\"}'"), json!({"name": "n"}));
+    let decision = cluster.settle();
+    let message = &decision.node("a").unwrap().message;
+    assert!(message.contains("index out of bounds: 5") && !message.contains("the instance does not set"), "{message}");
+    let mut cluster = self::cluster("n: integer", "", &map("a", "a", "${string([1][schema.spec.n])}"), json!({"n": 5}));
+    let message = cluster.settle().node("a").unwrap().message.clone();
+    assert!(message.contains("index out of bounds: 5") && !message.contains("does not set index"), "{message}");
+}
+
+#[test]
 fn descendants_that_are_instances_must_be_ready() {
     let mut cluster = cluster("", "", &map("a", "a", "x"), json!({"name": "v"}));
     cluster.seen.instance_kinds.insert(GroupVersionKind::new("", "v1", "ConfigMap").group_kind());
