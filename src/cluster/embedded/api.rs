@@ -17,6 +17,7 @@ mod options;
 pub mod patch;
 pub mod preset;
 pub mod problem;
+mod ratchet;
 pub mod rbac;
 pub mod read;
 pub mod route;

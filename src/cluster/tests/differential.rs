@@ -21,7 +21,7 @@ use plinth_support::{ApiServer, Identity};
 use regex::Regex;
 use serde_json::{Value, json};
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "core.yaml",
     "access.yaml",
     "crds.yaml",
@@ -34,6 +34,7 @@ const FILES: [&str; 12] = [
     "scale.yaml",
     "requests.yaml",
     "contents.yaml",
+    "ratchet.yaml",
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
 

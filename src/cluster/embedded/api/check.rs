@@ -277,8 +277,9 @@ impl Check {
 }
 
 /// A pattern, compiled once: the same schemas check object after object. `None` for one that cannot be compiled.
-fn compiled(pattern: &str) -> Option<Regex> {
-    static COMPILED: LazyLock<Mutex<BTreeMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
+fn compiled(pattern: &str) -> Option<Arc<Regex>> {
+    // Shared and not cloned: a clone has to make the memory for matching anew.
+    static COMPILED: LazyLock<Mutex<BTreeMap<String, Option<Arc<Regex>>>>> = LazyLock::new(Mutex::default);
     let mut known = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(compiled) = known.get(pattern) {
         return compiled.clone();
@@ -286,7 +287,7 @@ fn compiled(pattern: &str) -> Option<Regex> {
     if known.len() >= MOST_PATTERNS {
         known.clear();
     }
-    let compiled = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build().ok();
+    let compiled = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build().ok().map(Arc::new);
     known.insert(pattern.to_owned(), compiled.clone());
     compiled
 }

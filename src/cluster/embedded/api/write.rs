@@ -17,6 +17,7 @@ use super::{
     patch::{self, Form},
     preset,
     problem::{FieldFault, Problem},
+    ratchet,
     read::present,
     rules,
     state::{Ask, Reply, State},
@@ -346,7 +347,11 @@ pub(super) fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>, ch
         faults.extend(faults.clone());
     }
     if ask.is_status() || old.is_none_or(|old| !Object::is_terminating(old)) {
-        faults.extend(check::check(&object.0, &served.schema, served.builtin));
+        let mut found = check::check(&object.0, &served.schema, served.builtin);
+        if let Some(old) = old.filter(|_| !served.builtin) {
+            ratchet::forgive(&mut found, object, old, &served.schema);
+        }
+        faults.extend(found);
         faults.extend(broken_rules(object, old, served, &faults));
     }
     faults.extend(rules::check(object, old, served));
