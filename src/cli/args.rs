@@ -580,7 +580,7 @@ pub enum Rgd {
         /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
         #[arg(long, value_name = "DIR")]
         schemas: Vec<PathBuf>,
-        /// Files or folders.
+        /// Files or folders; - is standard input.
         #[arg(required = true)]
         files: Vec<PathBuf>,
         /// For people or machines
@@ -592,7 +592,7 @@ pub enum Rgd {
         /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
         #[arg(long, value_name = "DIR")]
         schemas: Vec<PathBuf>,
-        /// The file.
+        /// The file; - is standard input.
         file: PathBuf,
     },
     /// Show nodes, what they read, what is deferred, and planes
@@ -600,7 +600,7 @@ pub enum Rgd {
         /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
         #[arg(long, value_name = "DIR")]
         schemas: Vec<PathBuf>,
-        /// Files or folders.
+        /// Files or folders; - is standard input.
         #[arg(required = true)]
         files: Vec<PathBuf>,
         /// Lines for people, a drawing for Graphviz, or for machines
@@ -612,9 +612,9 @@ pub enum Rgd {
         /// Folder with CRDs to check against, besides Kubernetes' own kinds (or those of --context's cluster; repeatable)
         #[arg(long, value_name = "DIR")]
         schemas: Vec<PathBuf>,
-        /// The definition's file.
+        /// The definition's file; - is standard input.
         file: PathBuf,
-        /// The instance
+        /// The instance; - is standard input
         #[arg(long, value_name = "FILE")]
         instance: PathBuf,
         /// File or folder with recorded objects, read in the place of examples (repeatable)

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -21,16 +21,27 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
     if !metadata.is_file() {
         return Err(format!("read {name}: it is no regular file"));
     }
-    let too_large = |bytes: u64| format!("read {name}: it has {bytes} bytes, more than the {MAX_BYTES} that are read of a file");
     if metadata.len() > MAX_BYTES {
-        return Err(too_large(metadata.len()));
+        return Err(too_large(&name.to_string(), metadata.len()));
     }
-    let mut text = String::new();
-    // The bound holds for a file that grows meanwhile, too.
     let file = File::open(path).map_err(|error| format!("read {name}: {error}"))?;
-    file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| format!("read {name}: {error}"))?;
-    let length = text.len() as u64;
-    if length > MAX_BYTES { Err(too_large(length)) } else { Ok(text) }
+    bounded(file, &name.to_string())
+}
+
+/// The same, where `-` is standard input.
+pub(crate) fn text_or_input(path: &Path) -> Result<String, String> {
+    if path == Path::new("-") { bounded(io::stdin().lock(), "standard input") } else { text(path) }
+}
+
+/// The bound holds for a file that grows meanwhile, too.
+fn bounded(from: impl Read, name: &str) -> Result<String, String> {
+    let mut text = String::new();
+    from.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| format!("read {name}: {error}"))?;
+    if text.len() as u64 > MAX_BYTES { Err(too_large(name, MAX_BYTES + 1)) } else { Ok(text) }
+}
+
+fn too_large(name: &str, bytes: u64) -> String {
+    format!("read {name}: it has {bytes} bytes, more than the {MAX_BYTES} that are read of a file")
 }
 
 /// Files as they are named, folders as the YAML and JSON files in them, sorted; what begins with a dot is left out.

@@ -121,6 +121,42 @@ async fn a_folder_is_checked_at_once_and_its_kinds_know_each_other() {
     }
 }
 
+/// A reader, and `--quiet`, tell what stops a definition from what does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_and_warnings_are_told_apart() {
+    let odd = SHOP.replace("      name: string\n", "      name: string\n      on: string\n");
+    let folder = Folder::of(&[("odd.yaml", &odd), ("wrong.yaml", &odd.replace("service.spec.clusterIP", "service.spec.no"))]);
+    let run = plinth(&["rgd", "check", &folder.file("odd.yaml")]).await.with_code(0);
+    assert!(run.stdout.contains("\n  warning   ") && !run.stdout.contains("  error"), "{}", run.stdout);
+    let run = plinth(&["rgd", "check", &folder.file("wrong.yaml")]).await.with_code(1);
+    assert!(run.stdout.contains("\n  warning   ") && run.stdout.contains("\n  error     "), "{}", run.stdout);
+    let run = plinth(&["rgd", "check", "--quiet", &folder.path()]).await.with_code(1);
+    assert!(!run.stdout.contains("  warning") && run.stdout.contains("\n  error     "), "{}", run.stdout);
+    assert!(run.stdout.starts_with("deferred  ") && !run.stdout.contains("waits for"), "{}", run.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_without_a_definition_is_no_success() {
+    let folder = Folder::of(&[("notes.txt", "x"), ("map.yaml", "apiVersion: v1\nkind: ConfigMap\n")]);
+    let run = plinth(&["rgd", "check", &folder.path()]).await.with_code(1);
+    assert!(run.stdout.contains("holds no ResourceGraphDefinition"), "{}", run.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dash_is_standard_input() {
+    let folder = Folder::of(&[("database.yaml", DATABASE), ("shop.yaml", SHOP), ("instance.yaml", INSTANCE)]);
+    let reading = |name: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plinth"));
+        let output = command.args(arguments).stdin(fs::File::open(folder.file(name)).unwrap()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = reading("database.yaml", &["rgd", "check", "-"]);
+    assert!(code == Some(0) && said.starts_with("accepted  -  database"), "{said}");
+    let (code, said) = reading("instance.yaml", &["rgd", "render", &folder.file("shop.yaml"), "--instance", "-"]);
+    assert!(code == Some(0) && said.contains("name: corner-eu"), "{said}");
+    assert_eq!(reading("shop.yaml", &["rgd", "render", "-", "--instance", "-"]).0, Some(64));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_samples_graphs_are_drawn() {
     let text = plinth(&["rgd", "graph", "--schemas", CRDS, RGDS]).await.with_code(0);

@@ -1,5 +1,6 @@
 //! `plinth rgd check` and `crd`.
 
+use plinth_engine::diagnostic::Severity;
 use plinth_run::Outcome;
 use serde_json::json;
 
@@ -27,24 +28,30 @@ pub(super) fn print_crds(checked: &[Checked], out: Out) -> Outcome {
     Outcome::Done
 }
 
-/// A line with the verdict, then one for each finding.
+/// A line with the verdict, then one for each finding; with `--quiet` only errors.
 pub(super) fn human(one: &Checked, out: Out) {
-    lines(one).iter().for_each(|line| out.data(line));
+    lines(one, out.quiet).iter().for_each(|line| out.data(line));
 }
 
 /// The same lines where standard output is for something else.
 pub(super) fn complain(one: &Checked, out: Out) {
-    lines(one).iter().for_each(|line| out.error(line));
+    lines(one, out.quiet).iter().for_each(|line| out.error(line));
 }
 
-fn lines(one: &Checked) -> Vec<String> {
+fn lines(one: &Checked, only_errors: bool) -> Vec<String> {
     let file = one.file.display();
     let mut lines = vec![format!("{}  {file}  {}", one.verdict(), one.name).trim_end().to_owned()];
-    for finding in one.findings() {
+    for finding in one.findings().iter().filter(|finding| !only_errors || finding.severity == Severity::Error) {
+        let word = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
         let marked = finding.marked().into_iter().enumerate();
-        lines.extend(marked.map(|(index, line)| if index == 0 { format!("  {file}:{line}") } else { format!("      {line}") }));
+        let line = |(index, line)| if index == 0 { format!("  {word:<8}  {file}:{line}") } else { format!("      {line}") };
+        lines.extend(marked.map(line));
     }
-    lines.extend(one.missing().iter().map(|missing| format!("  deferred  node {} waits for {}", missing.node, missing.gvk)));
+    let missing = if only_errors { &[] } else { one.missing() };
+    lines.extend(missing.iter().map(|missing| format!("  deferred  node {} waits for {}", missing.node, missing.gvk)));
     lines
 }
 

@@ -68,37 +68,41 @@ struct Found {
 /// Kubernetes' own. A file that cannot be read is a finding of that file.
 pub(super) async fn definitions(global: &Global, schemas: &[PathBuf], files: &[PathBuf]) -> Result<Vec<Checked>, Failure> {
     let mut found = Vec::new();
-    for file in files::expand(files).map_err(Failure::refused)? {
-        let is_named = files.contains(&file);
-        found.extend(read(file, is_named));
+    for path in files {
+        let before = found.len();
+        for file in files::expand(std::slice::from_ref(path)).map_err(Failure::refused)? {
+            found.extend(read(file));
+        }
+        // A folder may hold other things too, but nobody names one in which there is nothing to look at.
+        if found.len() == before {
+            found.push(refused(path.clone(), Diagnostic::error("", format!("holds no {}", plinth_api::rgd::KIND))));
+        }
     }
     let known = known_kinds(global, schemas, &found).await?;
     Ok(all(found, known))
 }
 
-fn read(file: PathBuf, is_named: bool) -> Vec<Found> {
-    let refused = |file: PathBuf, finding: Diagnostic| vec![Found { file, name: String::new(), definition: Err(vec![finding]) }];
-    let text = match files::text(&file) {
+fn refused(file: PathBuf, finding: Diagnostic) -> Found {
+    Found { file, name: String::new(), definition: Err(vec![finding]) }
+}
+
+fn read(file: PathBuf) -> Vec<Found> {
+    let text = match files::text_or_input(&file) {
         Ok(text) => text,
-        Err(message) => return refused(file, Diagnostic::error("", message)),
+        Err(message) => return vec![refused(file, Diagnostic::error("", message))],
     };
     let documents = match yaml::documents_with_duplicates(&text) {
         Ok(documents) => documents,
-        Err(finding) => return refused(file, finding),
+        Err(finding) => return vec![refused(file, finding)],
     };
     let definitions = documents.iter().filter(|document| document.value["kind"] == plinth_api::rgd::KIND);
-    let found: Vec<Found> = definitions
+    definitions
         .map(|document| Found {
             file: file.clone(),
             name: document.value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
             definition: Definition::from_document(document, &text),
         })
-        .collect();
-    // A folder may hold other things too; a file that was named was meant.
-    if found.is_empty() && is_named {
-        return refused(file, Diagnostic::error("", format!("holds no {}", plinth_api::rgd::KIND)));
-    }
-    found
+        .collect()
 }
 
 /// Compiles until no definition gives another one a kind that it lacked.
@@ -168,7 +172,7 @@ async fn served(global: &Global, found: &[Found]) -> Result<SchemaMap, Failure> 
 pub(super) fn objects(paths: &[PathBuf]) -> Result<Vec<Object>, Failure> {
     let mut objects = Vec::new();
     for file in files::expand(paths).map_err(Failure::refused)? {
-        let text = files::text(&file).map_err(Failure::refused)?;
+        let text = files::text_or_input(&file).map_err(Failure::refused)?;
         let documents = yaml::documents(&text).map_err(|finding| Failure::refused(format!("{}:{finding}", file.display())))?;
         for document in documents {
             let items = document.value.get("items").and_then(serde_json::Value::as_array).cloned();

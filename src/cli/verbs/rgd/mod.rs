@@ -29,6 +29,9 @@ pub(crate) async fn run(global: &Global, verb: &Rgd, out: Out) -> Result<Outcome
             Ok(graph::present(&checked, *output, out))
         }
         Rgd::Render { schemas, file, instance, observed } => {
+            if file == instance && file.as_os_str() == "-" {
+                return Err(Failure::new(Outcome::Usage, "the definition and the instance cannot both be standard input"));
+            }
             let checked = load::definitions(global, schemas, std::slice::from_ref(file)).await?;
             render::run(&checked, instance, observed, out)
         }
