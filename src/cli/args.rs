@@ -76,7 +76,7 @@ pub enum Verb {
     Why(Why),
     /// Look at a platform on day 2; reads only
     Dash(Dash),
-    /// Follow a run of another process on this machine
+    /// Follow a run that goes on elsewhere: another process on this machine, or the controller in the cluster
     Attach(Attach),
     /// Show a past run again
     Replay(Replay),
@@ -414,7 +414,7 @@ pub struct Attach {
     /// Which platform.
     #[command(flatten)]
     pub which: PlatformArgs,
-    /// Where the run is recorded (default: where `up` records it)
+    /// Where a run on this machine is recorded (default: where `up` records it, and then the cluster)
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// How it is told instead of shown

@@ -194,7 +194,7 @@ impl Cluster {
     async fn read_all(&self, query: &Query) -> Result<Vec<Object>, ReadError> {
         let served = self.catalog.find(&query.gvk).await?;
         let path = served.path(query.namespace.as_deref());
-        let listed = list::all(&self.transport, &path, &query.selector, &served.gvk).await;
+        let listed = list::all(&self.transport, &path, ("labelSelector", &query.selector), &served.gvk).await;
         listed.map(|list| list.objects).map_err(|fault| self.read_error(&served, "list", fault))
     }
 

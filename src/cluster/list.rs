@@ -21,8 +21,16 @@ pub(crate) struct List {
     pub(crate) resource_version: String,
 }
 
-/// Lists everything below `path` that `selector` (empty for all) matches.
-pub(crate) async fn all(transport: &Transport, path: &str, selector: &str, gvk: &GroupVersionKind) -> Result<List, Fault> {
+/// A kind of selector, as the server calls it, and what it says; empty for all.
+pub(crate) type Selector<'a> = (&'static str, &'a str);
+
+/// Lists everything below `path` that `selector` matches.
+pub(crate) async fn all(
+    transport: &Transport,
+    path: &str,
+    selector: Selector<'_>,
+    gvk: &GroupVersionKind,
+) -> Result<List, Fault> {
     let mut restarts = 0;
     loop {
         match pages(transport, path, selector, gvk).await {
@@ -32,13 +40,14 @@ pub(crate) async fn all(transport: &Transport, path: &str, selector: &str, gvk: 
     }
 }
 
-async fn pages(transport: &Transport, path: &str, selector: &str, gvk: &GroupVersionKind) -> Result<List, Fault> {
+async fn pages(transport: &Transport, path: &str, selector: Selector<'_>, gvk: &GroupVersionKind) -> Result<List, Fault> {
     let mut list = List { objects: Vec::new(), resource_version: String::new() };
     let mut token = String::new();
     loop {
         let mut call = Call::get(path).query("limit", PAGE);
-        if !selector.is_empty() {
-            call = call.query("labelSelector", selector);
+        let (kind, said) = selector;
+        if !said.is_empty() {
+            call = call.query(kind, said);
         }
         if !token.is_empty() {
             call = call.query("continue", &token);

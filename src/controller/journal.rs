@@ -6,6 +6,8 @@
 //! Invariant: it stays below what an API server takes. What is too much is left out in the order of its worth: the events, the plan, the
 //! objects' health. What is proven to be applied is never left out.
 
+mod recorded;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     io::{Read, Write},
@@ -25,6 +27,8 @@ use plinth_run::{Event, Journal, Log, RunState, journal::Replay, ports::JournalE
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+pub use recorded::{News, Recorded};
 
 /// Most bytes of the ConfigMap's data, as it is sent.
 pub const MOST: usize = 900 << 10;

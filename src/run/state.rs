@@ -4,6 +4,7 @@ mod fold;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -143,7 +143,7 @@ async fn say_ready(client: &Client, pods: u32) {
     deployments.patch_status(rights::NAME, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
 }
 
-async fn holder(client: &Client) -> String {
+pub(crate) async fn holder(client: &Client) -> String {
     let leases = resource("coordination.k8s.io", "v1", "Lease", "leases");
     let leases = Api::<DynamicObject>::namespaced_with(client.clone(), rights::NAMESPACE, &leases);
     let lease = leases.get(rights::NAME).await.unwrap();
@@ -161,7 +161,7 @@ fn shown(event: &AuditEvent) -> String {
 }
 
 /// Deletes a child and tells how long it is gone.
-async fn healed(client: &Client) -> Duration {
+pub(crate) async fn healed(client: &Client) -> Duration {
     let config = resource("", "v1", "ConfigMap", "configmaps");
     let name = "openmcp-operator-scheduler-config";
     let maps = Api::<DynamicObject>::default_namespaced_with(client.clone(), &config);

@@ -20,7 +20,7 @@ use crate::{
 /// How long anything is waited for.
 const LIMIT: Duration = Duration::from_mins(1);
 
-async fn until(what: &str, seen: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, seen: impl Fn() -> bool) {
     let started = Instant::now();
     while !seen() {
         assert!(started.elapsed() < LIMIT, "never: {what}");

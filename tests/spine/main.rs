@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "test code: a panic is a failed test, and figures are printed")]
 
+mod attached;
 mod back;
 mod bad_channel;
 mod bad_cluster;

@@ -62,6 +62,8 @@ impl Keeper<'_> {
         self.health.ready("caches", Err("the controller ends".to_owned()));
         drop(reading);
         handle.stop().await;
+        let (message, hint) = ("the controller ended".to_owned(), Some("the next one that leads goes on with it".to_owned()));
+        log.record(EventKind::RunFinished { outcome: Outcome::Interrupted, message, hint });
         flushed.cancel();
         // It ends with its last write.
         let _ended = writing.await;

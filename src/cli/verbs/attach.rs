@@ -1,13 +1,16 @@
-//! `plinth attach`: follows a run of another process by its journal.
+//! `plinth attach`: follows a run of another process by its journal, a file of this machine or the controller's in the cluster.
+
+mod in_cluster;
 
 use std::{
     fs::File,
     io::{Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, mpsc},
     time::Duration,
 };
 
+use in_cluster::InCluster;
 use jiff::Timestamp;
 use plinth_bootstrap::settings::DEFAULT_PLATFORM;
 use plinth_run::{Event, EventKind, Outcome, RunState, Sink, journal::decode};
@@ -22,29 +25,26 @@ use crate::{
     platform,
     present::Teller,
     screen,
-    wire::{self, Fetcher, Wanted, connect},
+    wire::{self, Fetcher, Host, Wanted, connect, listen},
 };
 
 /// How often the file is looked at. It is a local file; no server is asked.
 const LOOK: Duration = Duration::from_millis(200);
+/// What to do where no run goes on.
+const INSTEAD: &str = "plinth dash shows the platform; plinth replay FILE shows a past run";
 
 /// Runs `plinth attach`. Ends as the run does.
 pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outcome, Failure> {
     let config = Config::load(global);
     let (host, server) = connect(global).await?;
-    let path = match &args.journal {
-        Some(path) => path.clone(),
-        None => recorded(args.which.platform.as_deref(), &server)?,
-    };
-    let past = going_on(&path)?;
-    let tail = Tail::open(path, past.whole)?;
+    let run = Elsewhere::find(args, &host, &server).await?;
     let place = format!("run on {server}");
     if let Some(teller) = screen::teller(&config, args.output, out) {
-        return tell(past.events, tail, &teller).await;
+        return tell(run, &teller, out).await;
     }
-    let (sender, messages) = screen::watched(&past.events);
+    let (sender, messages) = screen::watched(run.past());
     let fetcher = Fetcher::new(host, Wanted::Run(Arc::default()), sender.clone());
-    let reader = tokio::spawn(forward(past.events, tail, sender));
+    let reader = tokio::spawn(forward(run, sender));
     let model = screen::model(&config).watching(place);
     let perform = move |effect| {
         if let Effect::Fetch(ask) = effect {
@@ -56,8 +56,58 @@ pub(crate) async fn run(global: &Global, args: &Attach, out: Out) -> Result<Outc
     Ok(shown?.run.finished.map_or(Outcome::Done, |finished| finished.outcome))
 }
 
+/// A run of another process.
+enum Elsewhere {
+    /// On this machine, by its file.
+    Here(Tail),
+    /// In the cluster, by the controller's journal.
+    Cluster(Box<InCluster>),
+}
+
+/// What is heard of it.
+enum Heard {
+    Events(Vec<Event>),
+    /// What is no event: for people.
+    Note(String),
+}
+
+impl Elsewhere {
+    /// The run of this machine, where one goes on; else the controller's.
+    async fn find(args: &Attach, host: &Host, server: &str) -> Result<Self, Failure> {
+        let asked = args.which.platform.as_deref();
+        let path = match &args.journal {
+            Some(path) => path.clone(),
+            None => recorded(asked, server)?,
+        };
+        let nowhere = match Tail::of_run(path) {
+            Ok(tail) => return Ok(Self::Here(tail)),
+            Err(nowhere) => nowhere,
+        };
+        if args.journal.is_some() {
+            return Err(nowhere);
+        }
+        InCluster::find(asked, host, nowhere).await.map(|run| Self::Cluster(Box::new(run)))
+    }
+
+    /// What this machine knows of it and of earlier runs.
+    fn past(&self) -> &[Event] {
+        match self {
+            Self::Here(tail) => tail.past.as_deref().unwrap_or_default(),
+            Self::Cluster(_) => &[],
+        }
+    }
+
+    /// Waits until something is heard of it. An error where nothing will be any more.
+    async fn next(&mut self) -> Result<Heard, Failure> {
+        match self {
+            Self::Here(tail) => tail.next().await.map(Heard::Events),
+            Self::Cluster(run) => run.next().await,
+        }
+    }
+}
+
 /// Where the run is recorded: of the platform that was asked for, else of the only one that a run on this machine writes. The cluster
-/// knows nothing of a run that has not written yet, so that it is not asked.
+/// knows nothing of a run that has not written yet, so that it is asked only where none goes on here.
 fn recorded(asked: Option<&str>, server: &str) -> Result<PathBuf, Failure> {
     if let Some(name) = asked {
         return wire::journal_path(name, server);
@@ -72,42 +122,52 @@ fn recorded(asked: Option<&str>, server: &str) -> Result<PathBuf, Failure> {
     known.into_values().next().map_or_else(|| wire::journal_path(DEFAULT_PLATFORM, server), Ok)
 }
 
-/// What a journal has so far.
-struct Past {
-    events: Vec<Event>,
-    whole: u64,
-}
-
-/// Reads the journal of a run that goes on; a run that is over, or was killed, is refused with what to do instead.
-fn going_on(path: &Path) -> Result<Past, Failure> {
-    let none = || Failure::refused(format!("no run goes on that is recorded in {}", path.display()));
-    let instead = "plinth dash shows the platform; plinth replay FILE shows a past run";
-    if !path.exists() {
-        return Err(none().hint(instead));
-    }
-    let (replay, length) = journal::read_with_length(path).map_err(|error| Failure::refused(error.to_string()))?;
-    let state = RunState::replay(&replay.events);
-    if state.finished.is_some() || state.run.is_none() {
-        return Err(none().hint(instead));
-    }
-    if !journal::is_being_written(path) {
-        return Err(none().hint("the last one was killed: run the same command again to go on with it"));
-    }
-    let whole = replay.cut.map_or(length, |cut| cut.whole_bytes as u64);
-    Ok(Past { events: replay.events, whole })
-}
-
 /// Whole lines of a file that another process appends to.
 struct Tail {
-    file: File,
     path: PathBuf,
+    file: File,
     at: u64,
+    past: Option<Vec<Event>>,
 }
 
 impl Tail {
-    fn open(path: PathBuf, at: u64) -> Result<Self, Failure> {
+    /// Reads the journal of a run that goes on; a run that is over, or was killed, is refused with what to do instead.
+    fn of_run(path: PathBuf) -> Result<Self, Failure> {
+        let none = || Failure::refused(format!("no run goes on that is recorded in {}", path.display()));
+        if !path.exists() {
+            return Err(none().hint(INSTEAD));
+        }
+        let (replay, length) = journal::read_with_length(&path).map_err(|error| Failure::refused(error.to_string()))?;
+        let state = RunState::replay(&replay.events);
+        if state.finished.is_some() || state.run.is_none() {
+            return Err(none().hint(INSTEAD));
+        }
+        if !journal::is_being_written(&path) {
+            return Err(none().hint("the last one was killed: run the same command again to go on with it"));
+        }
+        let at = replay.cut.map_or(length, |cut| cut.whole_bytes as u64);
         let file = File::open(&path).map_err(|error| Failure::failed(format!("read journal {}: {error}", path.display())))?;
-        Ok(Self { file, path, at })
+        Ok(Self { path, file, at, past: Some(replay.events) })
+    }
+
+    /// What was there at first, then what comes; ends when the process is gone.
+    async fn next(&mut self) -> Result<Vec<Event>, Failure> {
+        if let Some(past) = self.past.take() {
+            return Ok(past);
+        }
+        loop {
+            tokio::time::sleep(LOOK).await;
+            // Asked before the file is read, so that the last words of a process that ends in between are not lost.
+            let alive = journal::is_being_written(&self.path);
+            let events = self.read()?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            if !alive {
+                let gone = Failure::new(Outcome::Interrupted, "the run's process is gone");
+                return Err(gone.hint("run its command again to go on"));
+            }
+        }
     }
 
     /// Events since the last look.
@@ -122,46 +182,49 @@ impl Tail {
     }
 }
 
-/// Tells the run as text until it ends, or until its process is gone.
-async fn tell(past: Vec<Event>, mut tail: Tail, teller: &Teller) -> Result<Outcome, Failure> {
+/// Tells the run as text until it ends, or until nothing is heard of it any more.
+async fn tell(mut run: Elsewhere, teller: &Teller, out: Out) -> Result<Outcome, Failure> {
+    let signals = listen()?;
     let mut state = RunState::default();
-    let mut events = past;
     loop {
-        for event in &events {
-            state.fold(event);
-            teller.take(event);
+        let heard = tokio::select! {
+            biased;
+            () = signals.token().cancelled_owned() => {
+                return Err(Failure::new(Outcome::Interrupted, "interrupted; the run itself goes on"));
+            }
+            heard = run.next() => heard?,
+        };
+        match heard {
+            Heard::Note(note) => out.talk(&format!("note: {note}")),
+            Heard::Events(events) => events.iter().for_each(|event| {
+                state.fold(event);
+                teller.take(event);
+            }),
         }
         if let Some(finished) = &state.finished {
             return Ok(finished.outcome);
-        }
-        tokio::time::sleep(LOOK).await;
-        // Asked before the file is read, so that the last words of a process that ends in between are not lost.
-        let alive = journal::is_being_written(&tail.path);
-        events = tail.read()?;
-        if events.is_empty() && !alive {
-            return Err(Failure::new(Outcome::Interrupted, "the run's process is gone").hint("run its command again to go on"));
         }
     }
 }
 
 /// Hands the run to the terminal until nobody looks any more.
-async fn forward(past: Vec<Event>, mut tail: Tail, sender: mpsc::Sender<Message>) {
-    let mut events = past;
+async fn forward(mut run: Elsewhere, sender: mpsc::Sender<Message>) {
+    let mut has_ended = false;
     loop {
-        let ended = events.iter().any(|event| matches!(event.kind, EventKind::RunFinished { .. }));
-        for event in events.drain(..) {
-            if sender.send(Message::Run(Box::new(event))).is_err() {
-                return;
+        match run.next().await {
+            Ok(Heard::Events(events)) => {
+                for event in events {
+                    has_ended |= matches!(event.kind, EventKind::RunFinished { .. });
+                    if sender.send(Message::Run(Box::new(event))).is_err() {
+                        return;
+                    }
+                }
             }
-        }
-        if ended && !journal::is_being_written(&tail.path) {
-            return;
-        }
-        tokio::time::sleep(LOOK).await;
-        match tail.read() {
-            Ok(more) => events = more,
+            Ok(Heard::Note(note)) => drop(sender.send(Message::Notice(note))),
             Err(failure) => {
-                let _gone = sender.send(Message::Notice(failure.message));
+                if !has_ended {
+                    let _gone = sender.send(Message::Notice(failure.message));
+                }
                 return;
             }
         }

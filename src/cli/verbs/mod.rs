@@ -25,7 +25,7 @@ mod upgrade;
 
 pub(crate) use plan::told;
 use plinth_run::Outcome;
-pub(crate) use status::unreadable;
+pub(crate) use status::{cannot_read, unreadable};
 
 use crate::{
     args::{self, Cli, Verb},

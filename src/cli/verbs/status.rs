@@ -188,11 +188,16 @@ async fn load(asked: Option<&str>, host: &Host) -> Result<Named, Unclear> {
 
 /// A read that failed: what is not permitted is refused, what does not answer can be tried again.
 pub(crate) fn unreadable(error: &ReadError, called: &str) -> Failure {
+    cannot_read("the platform", error, called)
+}
+
+/// The same for another thing.
+pub(crate) fn cannot_read(what: &str, error: &ReadError, called: &str) -> Failure {
     let outcome = match error {
         ReadError::Unavailable(_) => Outcome::Deadline,
         ReadError::Forbidden { .. } | ReadError::Unauthenticated(_) | ReadError::NotServed(_) => Outcome::Refused,
     };
-    Failure::new(outcome, format!("read the platform on {called}: {error}"))
+    Failure::new(outcome, format!("read {what} on {called}: {error}"))
 }
 
 /// `KIND/NAME`, with the group where several kinds share a name, and the namespace where several objects do.

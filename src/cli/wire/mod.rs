@@ -18,7 +18,7 @@ pub(crate) use fetch::{Fetcher, Wanted};
 pub use host::Host;
 pub(crate) use host::connect;
 pub(crate) use keys::keys;
-pub(crate) use lead::{lease, machine};
+pub(crate) use lead::{key as lease_key, lease, machine};
 pub(crate) use line::Line;
 pub use looped::InProcess;
 pub(crate) use looped::{Delivery, Turn, leaves};

@@ -46,6 +46,8 @@ pub(crate) struct Feed {
     transport: Transport,
     path: String,
     gvk: GroupVersionKind,
+    /// Selects a single object; `None` for all of them.
+    name: Option<String>,
     version: Option<String>,
 }
 
@@ -65,7 +67,17 @@ struct Line {
 
 impl Feed {
     pub(crate) fn new(transport: Transport, path: String, gvk: GroupVersionKind) -> Self {
-        Self { transport, path, gvk, version: None }
+        Self { transport, path, gvk, name: None, version: None }
+    }
+
+    /// The same for the object of this name alone.
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+
+    /// A field selector, empty for all.
+    fn fields(&self) -> String {
+        self.name.as_ref().map(|name| format!("metadata.name={name}")).unwrap_or_default()
     }
 
     /// Reports steps until something fails; called again, it goes on where it was.
@@ -85,7 +97,7 @@ impl Feed {
     }
 
     async fn list(&mut self, report: &mut (dyn FnMut(Step) + Send)) -> Result<String, Fault> {
-        let list = list::all(&self.transport, &self.path, "", &self.gvk).await?;
+        let list = list::all(&self.transport, &self.path, ("fieldSelector", &self.fields()), &self.gvk).await?;
         self.version = Some(list.resource_version.clone());
         report(Step::Reset(list.objects));
         Ok(list.resource_version)
@@ -98,6 +110,7 @@ impl Feed {
             .query("resourceVersion", version)
             .query("allowWatchBookmarks", "true")
             .query("timeoutSeconds", SESSION);
+        let call = if self.name.is_some() { call.query("fieldSelector", self.fields()) } else { call };
         let response = match timeout(OPENING, self.transport.open(call)).await {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => return self.ended(fault),

@@ -7,6 +7,7 @@
 mod book;
 pub(crate) mod feed;
 mod hub;
+mod one;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,6 +15,7 @@ use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
 use plinth_engine::ports::{Query, ReadError};
 
 pub use hub::{Settings, Sink, Watches};
+pub use one::{One, Sight};
 
 /// Who is told about changes: a controller's role, and the object that it reconciles.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -209,7 +209,37 @@ fn kinds() -> impl Strategy<Value = EventKind> {
     ]
 }
 
+#[test]
+fn what_changed_since_is_told_with_the_runs_last_numbers() {
+    let mut events = run("r1", vec![started(None), health("a", Health::Waiting), health("b", Health::Current)]);
+    let known = RunState::replay(&events);
+    assert_eq!(known.told_since(&known), []);
+    events = run("r1", [events.iter().map(|event| event.kind.clone()).collect(), vec![health("a", Health::Failed); 4]].concat());
+    let state = RunState::replay(&events);
+    let told = state.told_since(&known);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].seq, &told[0].kind), (7, &health("a", Health::Failed)));
+    let other = RunState { run: Some(RunId("r0".into())), ..known };
+    assert_eq!(state.told_since(&other).len(), 3, "another run's state is nothing to begin with");
+    assert_eq!(RunState::default().told_since(&other), []);
+}
+
 proptest! {
+    /// Whoever comes in the middle of a run sees what those see who saw all of it.
+    #[test]
+    fn what_is_told_of_a_state_folds_to_it(kinds in prop::collection::vec(kinds(), 0..30)) {
+        let kinds: Vec<EventKind> = std::iter::once(started(Some("c"))).chain(kinds).collect();
+        let state = RunState::replay(&run("r1", kinds));
+        let told = state.told_since(&RunState::default());
+        let again = RunState::replay(&told);
+        prop_assert!(told.windows(2).all(|pair| pair[0].seq < pair[1].seq) && told[0].seq > 0);
+        prop_assert_eq!(again.seq, state.seq);
+        prop_assert_eq!((&again.subjects, &again.stages, &again.served), (&state.subjects, &state.stages, &state.served));
+        prop_assert_eq!((again.summary(), again.started, again.verb), (state.summary(), state.started, state.verb));
+        prop_assert_eq!((&again.finished, again.cluster), (&state.finished, state.cluster));
+        prop_assert!(again.retries.keys().eq(state.retries.keys()));
+    }
+
     /// The promise of the design: the journal's fold is the live state, through its text, in every prefix, with repeats.
     #[test]
     fn folding_the_journal_gives_the_live_state(
