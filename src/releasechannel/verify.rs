@@ -5,7 +5,7 @@
 mod findings;
 mod outside;
 
-pub(crate) use findings::findings;
+pub(crate) use findings::{contradictions, findings};
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -125,3 +125,21 @@ fn damage_in_a_mirror_is_named_and_mended() {
     push(&["--mend"]).with_code(0);
     verify().with_code(0);
 }
+
+/// A key that is given must prove what is published; where none is, nothing is proven, and that is said.
+#[test]
+fn with_a_key_only_what_it_proves_is_pushed() {
+    let site = Site::new();
+    let host = site.registry.host();
+    let folder = crate::corpus().join("signed/v3-pkcs1-sha256").display().to_string();
+    let key = |name: &str| format!("acme-sig={}", crate::corpus().join("keys").join(name).display());
+    let push = |more: &[&str]| plinth(&[&["bundle", "push", &folder, &host, "--plain-http", &host], more].concat());
+    let refused = push(&["--key", &key("other.pub")]).with_code(4).stderr;
+    assert!(
+        refused.contains("is not proven by its signatures, and nothing was sent") && refused.contains("the signature acme-sig"),
+        "{refused}"
+    );
+    assert_eq!(written(&site), 0, "{:?}", site.registry.asked());
+    let said = push(&[]).with_code(0).stderr;
+    assert!(said.contains("note: nothing proves who made this archive: --key"), "{said}");
+}

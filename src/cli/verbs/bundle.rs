@@ -43,6 +43,7 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     let of_platforms = survey.of_platforms(&asked).map_err(|error| refusal(&error))?;
     of_platforms.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     let staging = staging_of(&args.file);
+    let held = bundle::hold(&staging).map_err(|error| refusal(&error.into()))?;
     let packed = packed(executable, &staging).await?;
     if let Some(program) = &packed {
         let item = program.item();
@@ -67,6 +68,7 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
         .map_err(|error| Failure::new(Outcome::Internal, format!("writing the archive ended with {error}")))?
         .map_err(|error| Failure::failed(format!("write {}: {}", args.file.display(), plinth_cluster::chain(&error))))?;
     std::fs::remove_dir_all(&staging).map_err(|error| Failure::failed(format!("remove {}: {error}", staging.display())))?;
+    drop(held);
     bundle.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     out.talk(&format!("{} resources, {} in {}", bundle.resources, size(bundle.bytes), args.file.display()));
     Ok(Outcome::Done)
@@ -130,6 +132,7 @@ async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
     let contents = open(&args.file, options.limits.clone()).await?;
     let registries = Registries::new(&options).map_err(|error| refusal(&error))?;
     founded(&contents, &options.limits, args).await?;
+    proven(&contents, &registries, args, out).await?;
     if !bundle::has_lock(&contents) {
         out.talk("note: plinth bundle create has not made this archive: it has no lock, so that nothing says what else should be in it");
     }
@@ -156,6 +159,25 @@ async fn founded(contents: &Contents, limits: &Limits, args: &BundlePush) -> Res
         format!("the index of {} is not what its components say, and nothing was sent:{}", args.file.display(), lines.concat());
     Err(Failure::refused(message)
         .hint("somebody has changed the archive, or it is incomplete: make it again with plinth bundle create"))
+}
+
+/// With a key nothing is published that it does not prove.
+async fn proven(contents: &Contents, registries: &Registries, args: &BundlePush, out: Out) -> Result<(), Failure> {
+    let signed = bundle::signed(contents, registries).await.map_err(|error| refusal(&error))?;
+    signed.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
+    if !signed.unproven.is_empty() {
+        let lines: Vec<String> = signed.unproven.iter().map(|line| format!("\n  {line}")).collect();
+        let message = format!("{} is not proven by its signatures, and nothing was sent:{}", args.file.display(), lines.concat());
+        return Err(
+            Failure::refused(message).hint("somebody has changed the archive, or the key is another one than it was signed with")
+        );
+    }
+    let proven: Vec<_> = signed.signatures.iter().filter(|signature| signature.is_proven).collect();
+    proven.iter().for_each(|signature| out.talk(&format!("signature {}  {}", signature.name, signature.verdict)));
+    if proven.is_empty() {
+        out.talk("note: nothing proves who made this archive: --key SIGNATURE=PATH proves one of its signatures");
+    }
+    Ok(())
 }
 
 /// An archive by reference takes no content along: whoever pushes one should know.

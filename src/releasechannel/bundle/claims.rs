@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::names::{Called, clashes};
+use super::signed::{Nodes, contradicted};
 use super::{LOCK_REPOSITORY, origin, proof};
 use crate::access::Access;
 use crate::closure::Node;
@@ -21,12 +22,13 @@ use crate::source::DESCRIPTORS;
 use crate::versions::from_tag;
 
 /// What keeps an archive from being published, each named by its entry of the index; empty where all of the index is founded: a component
-/// version by its own descriptor, an ordinary name by the resource that is called so, and everything by the lock where there is one. What
+/// version by its own descriptor and by the signed digests that lead to it, an ordinary name by the resource that is called so, and everything by the lock where there is one. What
 /// the lock names must be there. No layer is read.
 pub async fn unfounded(contents: &Contents, limits: &Limits) -> Vec<String> {
     let mut claims = Claims::new(contents, limits);
     claims.components().await;
     claims.locks().await;
+    claims.wrong.extend(contradicted(&claims.nodes));
     claims.wrong.extend(clashes(&claims.called));
     let wrong: Vec<String> = contents.artifacts.iter().filter_map(|entry| claims.entry(entry)).collect();
     claims.wrong.extend(wrong);
@@ -34,11 +36,18 @@ pub async fn unfounded(contents: &Contents, limits: &Limits) -> Vec<String> {
     claims.wrong
 }
 
+/// The component versions that the index has a tag for and that can be read.
+pub(super) async fn nodes(contents: &Contents, limits: &Limits) -> Nodes {
+    let mut claims = Claims::new(contents, limits);
+    claims.components().await;
+    claims.nodes
+}
+
 struct Claims<'a> {
     contents: &'a Contents,
     limits: &'a Limits,
     repository: Arc<OciRepository>,
-    nodes: BTreeMap<ComponentVersion, Node>,
+    nodes: Nodes,
     /// Images by their ordinary names.
     called: Vec<Called>,
     /// Positions in these by repository and tag.
@@ -83,7 +92,7 @@ impl<'a> Claims<'a> {
     async fn component(&mut self, at: &ComponentVersion, entry: &IndexEntry) -> Result<(), RepositoryError> {
         let found = self.repository.descriptor(at).await?;
         let source: Arc<dyn ComponentRepository> = self.repository.clone();
-        let (kept, path) = (Vec::new(), vec![at.clone()]);
+        let (kept, path) = ((0..found.descriptor.references.len()).collect(), vec![at.clone()]);
         let node = Node { descriptor: found.descriptor, digest: found.digest, repository: 0, source, path, kept };
         self.below(&entry.repository, &entry.digest).await?;
         for resource in &node.descriptor.resources {

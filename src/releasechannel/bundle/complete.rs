@@ -229,6 +229,7 @@ impl<'a> Look<'a> {
         if let Some(node) = self.node(&at).await? {
             self.component(&node, &locked_component(&node).resources).await?;
             self.names().await?;
+            self.found.remarks.push(super::signed::own_remark(&node));
             self.found.program = Some(at);
         }
         Ok(())

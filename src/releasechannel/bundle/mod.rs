@@ -5,10 +5,12 @@
 mod carried;
 mod claims;
 mod complete;
+mod held;
 mod kept;
 mod names;
 mod origin;
 mod proof;
+mod signed;
 mod staging;
 mod survey;
 
@@ -23,9 +25,11 @@ pub use claims::unfounded;
 #[cfg(test)]
 pub(crate) use complete::missing;
 pub use complete::{Completeness, missing_at, of_lock};
+pub use held::{Held, hold};
 pub use kept::Kept;
 use names::{Called, clash};
 pub use origin::{kept_at, original_lock};
+pub use signed::{Signed, signed};
 use staging::{Fetched, Staging};
 pub use survey::{Item, Survey, survey};
 

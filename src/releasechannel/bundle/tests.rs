@@ -1,5 +1,6 @@
 mod claims;
 mod proof;
+mod signed;
 mod written;
 
 use crate::assembly::MANIFEST;

@@ -140,6 +140,26 @@ fn checked_name<R: Read>(entry: &tar::Entry<'_, R>, place: &str) -> Result<Optio
 fn gunzip(file: File, place: &str, limits: &Limits) -> Result<File, RepositoryError> {
     let path = Path::new(place);
     let mut plain = tempfile::tempfile().map_err(|error| file_error("create a temporary file for", path, error))?;
+    unpack(file, &mut plain, place, limits)?;
+    plain.seek(SeekFrom::Start(0)).map_err(|error| file_error("unpack", path, error))?;
+    Ok(plain)
+}
+
+/// Whether a tgz that was just written will be read: content that is packed too well looks like a bomb.
+pub(super) fn is_readable(file: File, place: &str) -> Result<(), RepositoryError> {
+    match unpack(file, &mut std::io::sink(), place, &Limits::default()) {
+        Err(RepositoryError::Limit { limit, unit, .. }) => {
+            let reason = format!(
+                "as .tgz it would be over the limit of {limit} {unit} that archives are read by: write it as .tar or a folder"
+            );
+            Err(RepositoryError::malformed(place, reason))
+        }
+        other => other,
+    }
+}
+
+fn unpack(file: File, plain: &mut impl Write, place: &str, limits: &Limits) -> Result<(), RepositoryError> {
+    let path = Path::new(place);
     let mut decoder = MultiGzDecoder::new(Counted { reader: file, read: 0 });
     let mut buffer = vec![0; 256 * 1024];
     let (started, mut total) = (Instant::now(), 0);
@@ -147,7 +167,7 @@ fn gunzip(file: File, place: &str, limits: &Limits) -> Result<File, RepositoryEr
         let count =
             decoder.read(&mut buffer).map_err(|error| RepositoryError::malformed(place, format!("decompressing it: {error}")))?;
         if count == 0 {
-            break;
+            return Ok(());
         }
         total += count as u64;
         let most = limits.archive_bytes.min(FREE_BYTES.max(decoder.get_ref().read.saturating_mul(MOST_RATIO)));
@@ -160,8 +180,6 @@ fn gunzip(file: File, place: &str, limits: &Limits) -> Result<File, RepositoryEr
         }
         plain.write_all(&buffer[..count]).map_err(|error| file_error("unpack", path, error))?;
     }
-    plain.seek(SeekFrom::Start(0)).map_err(|error| file_error("unpack", path, error))?;
-    Ok(plain)
 }
 
 /// Counts what was read.
@@ -195,7 +213,7 @@ pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, RepositoryEr
 }
 
 /// `sha256.<hex>`.
-fn digest_of_file(name: &str) -> Option<Digest> {
+pub(super) fn digest_of_file(name: &str) -> Option<Digest> {
     name.replacen('.', ":", 1).parse().ok()
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flate2::{Compression, GzBuilder};
 
-use super::{Contents, INDEX_FILE, Payload, file_error, index};
+use super::{Contents, INDEX_FILE, Payload, archive, file_error, index};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 
@@ -68,6 +68,9 @@ impl Contents {
                 self.write_tar(temporary.as_file_mut(), path)?;
             }
         }
+        if format == Format::Tgz {
+            archive::is_readable(temporary.reopen().map_err(failed)?, &path.display().to_string())?;
+        }
         temporary.as_file().sync_all().map_err(failed)?;
         temporary.persist(path).map_err(|error| file_error("write", path, error.error))?;
         Ok(())
@@ -84,7 +87,20 @@ impl Contents {
         }
         // Last, so that a folder without index is one that was not finished.
         let target = path.join(INDEX_FILE);
-        std::fs::write(&target, index::write(&self.artifacts)).map_err(|error| file_error("write", &target, error))
+        std::fs::write(&target, index::write(&self.artifacts)).map_err(|error| file_error("write", &target, error))?;
+        self.remove_others(&blobs)
+    }
+
+    /// Blobs of what was in the folder before.
+    fn remove_others(&self, blobs: &Path) -> Result<(), RepositoryError> {
+        let entries = std::fs::read_dir(blobs).map_err(|error| file_error("list", blobs, error))?;
+        for entry in entries.filter_map(Result::ok) {
+            let digest = entry.file_name().to_str().and_then(archive::digest_of_file);
+            if digest.is_some_and(|digest| !self.blobs.contains_key(&digest)) {
+                std::fs::remove_file(entry.path()).map_err(|error| file_error("remove", &entry.path(), error))?;
+            }
+        }
+        Ok(())
     }
 
     fn write_tar<W: Write>(&self, writer: W, path: &Path) -> Result<W, RepositoryError> {

@@ -1,6 +1,7 @@
 //! Pushing a CTF to a registry: manifests byte-identical, blobs that are there skipped, mounts where possible.
 
 mod mend;
+mod outgoing;
 mod tags;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use reqwest::header::HeaderValue;
-use reqwest::{Body, Method, StatusCode};
+use reqwest::{Method, StatusCode};
 
+use self::outgoing::Outgoing;
 use super::Registries;
 use super::client::{Registry, Request};
 use super::http::chain;
@@ -17,7 +19,7 @@ use crate::bundle::Kept;
 use crate::ctf::{ContentStore, Contents, IndexEntry, open_payload};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
-use crate::repository::{Content, Manifest, entry_digest, media_type};
+use crate::repository::{BlobStream, Content, Manifest, entry_digest, media_type};
 use crate::source::RepositoryRef;
 
 /// How far a push may go.
@@ -194,7 +196,9 @@ impl Push<'_> {
         let content_type =
             HeaderValue::from_str(manifest_type(manifest)).map_err(|error| RepositoryError::malformed(&what, error))?;
         request.headers.insert("content-type", content_type);
-        self.registry.send(&request).await?;
+        let response = self.registry.send(&request).await?;
+        let said = response.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
+        stored(said, &manifest.digest, || self.registry.place_of(&what))?;
         self.pushed.manifests += 1;
         Ok(())
     }
@@ -271,20 +275,25 @@ impl Push<'_> {
         Ok(false)
     }
 
-    /// The blob's bytes, hashed on their way: what is not what it is called is not sent to its end.
-    async fn body(&self, digest: &Digest) -> Result<(Body, u64), RepositoryError> {
+    async fn body(&self, digest: &Digest) -> Result<Outgoing, RepositoryError> {
+        let place = &self.store.contents().place;
         let payload = self.store.contents().blobs.get(digest);
-        let payload = payload.ok_or_else(|| RepositoryError::NotFound {
-            what: format!("blob {digest}"),
-            place: self.store.contents().place.clone(),
-        })?;
+        let payload =
+            payload.ok_or_else(|| RepositoryError::NotFound { what: format!("blob {digest}"), place: place.clone() })?;
         let (chunks, size) = open_payload(payload).await?;
-        let stream = crate::repository::BlobStream::checked(format!("blob {digest}"), Some(size), chunks, digest, size);
-        let chunks = futures::stream::try_unfold(stream, |mut stream| async move {
-            Ok::<_, RepositoryError>(stream.next().await?.map(|chunk| (chunk, stream)))
-        });
-        Ok((Body::wrap_stream(chunks), size))
+        let name = format!("{place}: blob {digest}");
+        outgoing::body(BlobStream::checked(name, Some(size), chunks, digest, size), size).await
     }
+}
+
+/// A registry that says what it has stored must have stored what it was sent. One may count with another algorithm.
+fn stored(said: Option<&str>, sent: &Digest, what: impl FnOnce() -> String) -> Result<(), RepositoryError> {
+    let algorithm = |text: &str| text.split(':').next().map(str::to_owned);
+    let Some(found) = said.and_then(|said| said.parse::<Digest>().ok()) else { return Ok(()) };
+    if found == *sent || algorithm(found.as_str()) != algorithm(sent.as_str()) {
+        return Ok(());
+    }
+    Err(RepositoryError::Digest { what: what(), expected: sent.clone(), found })
 }
 
 fn manifest_type(manifest: &Manifest) -> &str {
@@ -304,7 +313,7 @@ impl Registry {
         url: url::Url,
         repository: &str,
         what: &str,
-        (body, size): (Body, u64),
+        Outgoing { body, size, proven }: Outgoing,
     ) -> Result<(), RepositoryError> {
         let mut request = self
             .shared
@@ -317,8 +326,14 @@ impl Registry {
         if let Some(header) = self.sessions.header(&format!("pull,push {repository}")).await {
             request = request.header("authorization", header);
         }
-        let response = request.send().await.map_err(|error| self.unavailable(what, 1, &chain(&error)))?;
+        let response = request.send().await;
+        // What the archive has wrong counts before what the registry makes of it.
+        let is_proven = proven.await.unwrap_or(Ok(false))?;
+        let response = response.map_err(|error| self.unavailable(what, 1, &chain(&error)))?;
         let status = response.status();
+        if status.is_success() && !is_proven {
+            return Err(self.unavailable(what, 1, "it answered before all of it was sent"));
+        }
         if status.is_success() {
             return Ok(());
         }

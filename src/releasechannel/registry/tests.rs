@@ -1,6 +1,7 @@
 mod budget;
 mod hostile;
 mod proxy;
+mod sent;
 
 use super::*;
 use crate::ctf::Contents;

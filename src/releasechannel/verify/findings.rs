@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{CheckedSignature, Verification, check_child, check_signatures};
 use crate::closure::Node;
+use crate::error::ResolveError;
 use crate::repository::ComponentVersion;
 use crate::signature::KeyRing;
 
@@ -39,18 +40,29 @@ pub(crate) fn findings(
     }
     let is_proven = verification.is_proven();
     found.signatures = verification.signatures;
-    for node in nodes.values() {
-        for reference in &node.descriptor.references {
-            let target = ComponentVersion::new(&reference.component, &reference.version);
-            let Some(child) = nodes.get(&target) else { continue };
-            let what = format!("reference {} of {} to {target}", reference.identity, node.at());
-            match check_child(node, reference, child) {
-                Ok(false) if is_proven => found.wrong.push(format!("{what}: it has no digest, so its content is not signed")),
-                Ok(_) => {}
-                Err(error) if is_proven => found.wrong.push(format!("{what}: {error}")),
-                Err(error) => found.remarks.push(format!("{what}: {error}")),
-            }
+    for (what, checked) in references(nodes) {
+        match checked {
+            Ok(false) if is_proven => found.wrong.push(format!("{what}: it has no digest, so its content is not signed")),
+            Ok(_) => {}
+            Err(error) if is_proven => found.wrong.push(format!("{what}: {error}")),
+            Err(error) => found.remarks.push(format!("{what}: {error}")),
         }
     }
     found
+}
+
+/// References whose digest is not their target's, each named.
+pub(crate) fn contradictions(nodes: &BTreeMap<ComponentVersion, Node>) -> Vec<String> {
+    references(nodes).filter_map(|(what, checked)| checked.err().map(|error| format!("{what}: {error}"))).collect()
+}
+
+/// Every reference to something that is there, with what its digest says of it.
+fn references(nodes: &BTreeMap<ComponentVersion, Node>) -> impl Iterator<Item = (String, Result<bool, ResolveError>)> {
+    let all = nodes.values().flat_map(|node| node.descriptor.references.iter().map(move |reference| (node, reference)));
+    all.filter_map(|(node, reference)| {
+        let target = ComponentVersion::new(&reference.component, &reference.version);
+        let child = nodes.get(&target)?;
+        let what = format!("reference {} of {} to {target}", reference.identity, node.at());
+        Some((what, check_child(node, reference, child)))
+    })
 }
