@@ -74,7 +74,7 @@ mod tests {
         }
         let gvk = GroupVersionKind::new("", "v1", "ConfigMap");
         let key = ObjectKey { cluster: ClusterKey::host(), gvk, namespace: None, name: "a".to_owned() };
-        let (subject, health) = (Subject::root(key), if seq % 2 == 0 { Health::Waiting } else { Health::Current });
+        let (subject, health) = (Subject::root(key), if seq.is_multiple_of(2) { Health::Waiting } else { Health::Current });
         EventKind::HealthChanged { subject, health, reason: String::new(), message: String::new(), causes: Vec::new() }
     }
 
