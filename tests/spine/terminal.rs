@@ -193,8 +193,12 @@ async fn plain_text_asks_too() {
 /// The first thing that somebody runs: nothing is asked, and nothing is needed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_is_watched() {
-    let mut screen = Screen::open(&["demo", "--fast"]);
+    let folder = TempDir::new().unwrap();
+    let kubeconfig = folder.path().join("config");
+    std::fs::write(&kubeconfig, "{contexts: [{name: production, context: {cluster: c}}], current-context: production}").unwrap();
+    let mut screen = Screen::open(&["demo", "--fast", "--kubeconfig", &kubeconfig.display().to_string()]);
     let done = screen.until_shows("DONE").await;
+    assert!(done.contains("in this process") && !done.contains("production"), "a demo touches no cluster:\n{done}");
     assert!(done.contains("OpenMCPOp"), "the screen lacks the platform:\n{done}");
     screen.press("q");
     assert_eq!(screen.end().await, 0);

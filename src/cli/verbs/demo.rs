@@ -56,8 +56,11 @@ pub(crate) async fn run(global: &Global, args: &Demo, out: Out) -> Result<Outcom
         out.talk(&message);
         session.log.record(EventKind::Warning { subject: None, reason: "Serving".to_owned(), message });
     }
-    view.review(&loaded, &session, Some(&approver), out).await
+    view.at(HERE).review(&loaded, &session, Some(&approver), out).await
 }
+
+/// Where a demo runs: in none of the clusters that a kubeconfig names.
+const HERE: &str = "in this process";
 
 /// The sample as a SOURCE in a folder, chosen and with its settings.
 async fn load_sample(folder: &Path, out: Out) -> Result<(Loaded, SourceArgs), Failure> {

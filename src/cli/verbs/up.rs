@@ -190,6 +190,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     }
     let past = journal.load().map(|replay| History::learn(&replay.events)).unwrap_or_default();
     let (view, sink) = View::new(global, &host, &loaded, past);
+    let view = view.at(&Contexts::chosen(global).unwrap_or_default());
     let session = Session::open(host, journal, vec![sink], platform, delivery, signals)?;
     view.review(&loaded, &session, None, out).await
 }
@@ -218,9 +219,14 @@ impl View {
         let (sender, messages) = mpsc::channel();
         let _open = sender.send(Message::History(Box::new(past)));
         let fetcher = Fetcher::new(host.clone(), Wanted::Run(Arc::new(wanted(loaded))), sender.clone());
-        let mut model = screen::model(&Config::load(global));
-        model.ui.place = Contexts::chosen(global).unwrap_or_default();
+        let model = screen::model(&Config::load(global));
         (Self { messages, host: host.clone(), fetcher, model }, Arc::new(Forward(sender)))
+    }
+
+    /// Names the cluster that is looked at, as the header says it.
+    pub(super) fn at(mut self, place: &str) -> Self {
+        place.clone_into(&mut self.model.ui.place);
+        self
     }
 
     /// Shows the run and, where nobody else approves the plan, asks; stays open until the person leaves.
