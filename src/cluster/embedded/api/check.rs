@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::{
     formats,
-    names::{self, Rule, name_fault},
+    names::{self, Rule, kind_fault},
     problem::FieldFault,
 };
 
@@ -50,8 +50,7 @@ pub fn whole(value: &Value, path: &str) -> Vec<FieldFault> {
         let wrong = match fields.get(name).and_then(Value::as_str) {
             None => Some(("FieldValueRequired", "Required value".to_owned())),
             Some("") => Some(invalid("", "must not be empty")),
-            Some(kind) if name == "kind" => name_fault(&kind.to_lowercase(), Rule::Label1035)
-                .map(|why| invalid(kind, &format!("may have mixed case, but should otherwise match: {why}"))),
+            Some(kind) if name == "kind" => kind_fault(kind).map(|why| invalid(kind, &why)),
             Some(version) => (version.matches('/').count() > 1)
                 .then(|| invalid(version, &format!("unexpected GroupVersion string: {version}"))),
         };
@@ -287,9 +286,14 @@ fn compiled(pattern: &str) -> Option<Arc<Regex>> {
     if known.len() >= MOST_PATTERNS {
         known.clear();
     }
-    let compiled = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build().ok().map(Arc::new);
+    let compiled = compile(pattern).ok().map(Arc::new);
     known.insert(pattern.to_owned(), compiled.clone());
     compiled
+}
+
+/// Compiles a pattern of a schema, in RE2's meaning and within bounds.
+pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build()
 }
 
 fn nullable(schema: &Schema, name: &str) -> bool {

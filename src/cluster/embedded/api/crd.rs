@@ -20,7 +20,7 @@ use self::{
     openapi::Inside,
 };
 use super::{
-    names::{Rule, name_fault},
+    names::{Rule, kind_fault, name_fault},
     problem::FieldFault,
     validations::{BadRule, Rules},
 };
@@ -133,8 +133,8 @@ fn names(names: &Value, at: &At<'_>, found: &mut Found) {
         if value.is_empty() {
             found.required(&here, "");
         } else if name.to_lowercase().ends_with("kind") {
-            if let Some(why) = name_fault(&value.to_lowercase(), Rule::Label1035) {
-                found.invalid(&here, &json!(value), &format!("may have mixed case, but should otherwise match: {why}"));
+            if let Some(why) = kind_fault(value) {
+                found.invalid(&here, &json!(value), &why);
             }
         } else if let Some(why) = name_fault(value, Rule::Label1035) {
             found.invalid(&here, &json!(value), &why);

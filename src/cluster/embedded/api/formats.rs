@@ -1,9 +1,6 @@
 //! Formats of texts in custom resources (Kubernetes: `kube-openapi`, `validation/strfmt`); those that are not here say nothing.
 
-use std::{
-    net::{Ipv4Addr, Ipv6Addr},
-    sync::LazyLock,
-};
+use std::{net::Ipv6Addr, sync::LazyLock};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::civil::Date;
@@ -76,9 +73,9 @@ fn is_ipv4(text: &str) -> bool {
 
 fn is_range(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
-    let most = if address.parse::<Ipv4Addr>().is_ok() || is_ipv4(address) { 32 } else { 128 };
-    let is_address = most == 32 || address.parse::<Ipv6Addr>().is_ok();
-    is_address && length.parse::<u8>().is_ok_and(|length| length <= most)
+    let is_four = is_ipv4(address);
+    let most = if is_four { 32 } else { 128 };
+    (is_four || address.parse::<Ipv6Addr>().is_ok()) && length.parse::<u8>().is_ok_and(|length| length <= most)
 }
 
 fn is_hardware_address(text: &str) -> bool {

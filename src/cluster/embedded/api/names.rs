@@ -126,6 +126,12 @@ pub fn name_fault(name: &str, rule: Rule) -> Option<String> {
     (!holds).then(|| why.to_owned())
 }
 
+/// What is wrong with a kind.
+pub(super) fn kind_fault(kind: &str) -> Option<String> {
+    let why = name_fault(&kind.to_lowercase(), Rule::Label1035)?;
+    Some(format!("may have mixed case, but should otherwise match: {why}"))
+}
+
 fn segment_fault(name: &str) -> Option<String> {
     if [".", ".."].contains(&name) {
         return Some(format!("may not be '{name}'"));

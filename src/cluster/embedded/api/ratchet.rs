@@ -5,7 +5,7 @@ use plinth_api::Object;
 use plinth_engine::schema::Schema;
 use serde_json::{Map, Value};
 
-use super::{check::join, problem::FieldFault};
+use super::{check::join, problem::FieldFault, validations::same_element};
 
 /// Takes those faults away that lie in a value which the update leaves as it was.
 pub(super) fn forgive(faults: &mut Vec<FieldFault>, object: &Object, old: &Object, schema: &Schema) {
@@ -44,10 +44,9 @@ fn fields(new: &Map<String, Value>, old: &Map<String, Value>, schema: &Schema, p
 
 /// Only elements with keys can be told to be the same; other lists are kept as a whole or not at all.
 fn elements(new: &[Value], old: &[Value], schema: &Schema, path: &str, kept: &mut Vec<String>) {
-    let Some(items) = schema.items.as_ref().filter(|_| schema.list_type.as_deref() == Some("map")) else { return };
+    let Some(items) = &schema.items else { return };
     for (index, element) in new.iter().enumerate() {
-        let same = |before: &&Value| schema.list_map_keys.iter().all(|key| before.get(key) == element.get(key));
-        if let Some(before) = old.iter().find(same) {
+        if let Some(before) = same_element(schema, element, old) {
             value(element, before, items, &format!("{path}[{index}]"), kept);
         }
     }

@@ -11,25 +11,26 @@ use super::{crd, kinds::Served, names::finalizer_fault, problem::FieldFault};
 
 /// What is wrong with an object by the rules of its kind; `old` is the one it replaces.
 pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<FieldFault> {
-    let is_new = old.is_none_or(|old| old.spec() != object.spec());
+    // Asked by the kinds that have such rules alone: specs may be large.
+    let is_new = || old.is_none_or(|old| old.spec() != object.spec());
     let mut faults = match (served.group.as_str(), served.plural.as_str()) {
         ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => {
             let mut faults = selector(object, old);
-            if is_new {
+            if is_new() {
                 faults.extend(workloads::pod(&object.spec()["template"]["spec"], "spec.template.spec"));
                 faults.extend(workloads::counts(object, &["replicas"]));
                 faults.extend(workloads::always(object));
             }
             faults
         }
-        ("", "pods") if is_new => workloads::pod(object.spec(), "spec"),
-        ("", "services") if is_new => workloads::service(object, old),
-        ("batch", "jobs") if is_new => {
+        ("", "pods") if is_new() => workloads::pod(object.spec(), "spec"),
+        ("", "services") if is_new() => workloads::service(object, old),
+        ("batch", "jobs") if is_new() => {
             let mut faults = workloads::job(object.spec(), "spec");
             faults.extend(workloads::counts(object, &["backoffLimit", "completions", "parallelism"]));
             faults
         }
-        ("batch", "cronjobs") if is_new => {
+        ("batch", "cronjobs") if is_new() => {
             let mut faults = workloads::job(&object.spec()["jobTemplate"]["spec"], "spec.jobTemplate.spec");
             if object.spec()["schedule"].as_str() == Some("") {
                 faults.push(fault("FieldValueRequired", "spec.schedule", "Required value"));

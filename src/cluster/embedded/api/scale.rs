@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use http::Method;
 use plinth_api::Object;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +13,7 @@ use super::{
     problem::{FieldFault, Problem},
     read::present,
     state::{Ask, Reply, State},
-    write::{admit, not_applied, refused},
+    write::{admit, not_applied, precondition, refused},
 };
 use crate::embedded::{
     fields::managers::{self, ApplyError, Operation},
@@ -85,11 +84,7 @@ impl State {
     /// Stores the count that a scale wants.
     fn rescale(&mut self, ask: &Ask<'_>, paths: &Paths, old: &Arc<Object>, scale: &Object, count: i64) -> Result<Reply, Problem> {
         not_below_zero(ask, paths, old.name(), count)?;
-        let is_update = ask.call.method == Method::PUT;
-        let precondition = Precondition {
-            uid: scale.uid().filter(|uid| is_update && !uid.is_empty()).map(str::to_owned),
-            version: scale.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
-        };
+        let precondition = precondition(ask, scale);
         let checked = self.store.checked(&ask.place(old.name()), &precondition);
         checked.map_err(|refusal| refused(ask, old.name(), &refusal))?;
         let mut object = Object::from_value(present(old, &ask.served)).unwrap_or_default();

@@ -144,13 +144,16 @@ impl Rules {
 
     /// The element of the old list with the same keys; only lists of type `map` have such.
     fn counterpart<'a>(&self, element: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-        if self.schema.list_type.as_deref() != Some("map") {
-            return None;
-        }
-        let keys = &self.schema.list_map_keys;
-        let same = |other: &&Value| keys.iter().all(|key| other.get(key) == element.get(key));
-        old?.as_array()?.iter().find(same)
+        same_element(&self.schema, element, old?.as_array()?)
     }
+}
+
+/// The element of a list that has the same keys; only lists of type `map` have such.
+pub(super) fn same_element<'a>(list: &Schema, element: &Value, others: &'a [Value]) -> Option<&'a Value> {
+    if list.list_type.as_deref() != Some("map") {
+        return None;
+    }
+    others.iter().find(|other| list.list_map_keys.iter().all(|key| other.get(key) == element.get(key)))
 }
 
 /// A whole object has a type and metadata, whether its schema says so or not. Of metadata rules see names alone.

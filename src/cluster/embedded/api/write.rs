@@ -154,12 +154,7 @@ impl State {
     /// Stores another state that came by update or patch.
     fn replace(&mut self, ask: &Ask<'_>, old: &Arc<Object>, mut object: Object) -> Result<Reply, Problem> {
         let name = old.name().to_owned();
-        // Another UID is a precondition of an update, and a fault of a patch.
-        let is_update = ask.call.method == http::Method::PUT;
-        let precondition = Precondition {
-            uid: object.uid().filter(|uid| is_update && !uid.is_empty()).map(str::to_owned),
-            version: object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
-        };
+        let precondition = precondition(ask, &object);
         self.store.checked(&ask.place(&name), &precondition).map_err(|refusal| refused(ask, &name, &refusal))?;
         let changed = identity::changed(&object, old);
         if ask.is_status() {
@@ -315,6 +310,15 @@ fn applied(ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, P
     let old = Object::from_value(present(old, &ask.served)).unwrap_or_default();
     managers::applied(&old, config, &ask.served.schema, &ask.manager(Operation::Apply), force, &ask.time())
         .map_err(|error| not_applied(ask, config, error))
+}
+
+/// What a body asks to be so in the store. Another UID is a precondition of an update, and a fault of a patch.
+pub(super) fn precondition(ask: &Ask<'_>, body: &Object) -> Precondition {
+    let is_update = ask.call.method == http::Method::PUT;
+    Precondition {
+        uid: body.uid().filter(|uid| is_update && !uid.is_empty()).map(str::to_owned),
+        version: body.resource_version().filter(|version| !version.is_empty()).map(str::to_owned),
+    }
 }
 
 /// Prunes, defaults and checks what is about to be stored; `changed` is what it says otherwise than it may.

@@ -1,13 +1,9 @@
 //! What makes a schema structural (Kubernetes: `apiextensions-apiserver`, `schema/validation.go` and `schema/complete.go`).
 
-use plinth_engine::cel::re2;
-use regex::RegexBuilder;
 use serde_json::{Value, json};
 
 use super::found::{At, Found, fields, list, says, text};
-
-/// Compiled size of a pattern from outside.
-const MAX_PATTERN: usize = 1 << 20;
+use crate::embedded::api::check::compile;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
@@ -142,7 +138,7 @@ fn junctors(schema: &Value, any_may: bool, first_may: bool, at: &At<'_>, found: 
     }
     let pattern = text(schema, "pattern");
     if !pattern.is_empty()
-        && let Err(error) = RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build()
+        && let Err(error) = compile(pattern)
     {
         let why = format!("must be a valid regular expression, but isn't: {error}");
         found.invalid(&at.field("pattern"), &json!(pattern), &why);
