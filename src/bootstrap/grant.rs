@@ -93,7 +93,10 @@ pub async fn survey(planned: Option<&Rights>, reader: &dyn Reader, schemas: &dyn
     let needed = rights::joined(&asked, &rights::of_refusals(&refused(others.into_iter())));
     // A Platform names each right that it takes.
     let needed = rights::joined(&needed, &rights::exactly(&refused(platforms.into_iter())));
-    let needed = planned.map_or_else(|| needed.clone(), |planned| rights::joined(&needed, planned));
+    let needed = match planned {
+        Some(planned) => rights::joined(&needed, planned),
+        None => needed,
+    };
     let needed = plan::within(&needed, |name| name == NAMESPACE, reader).await?;
     let missing = rights::missing(&needed, &rights::joined(&held, &granted));
     Ok(Grant { missing, granted, platform: role.label(keys::PLATFORM).map(str::to_owned), versions })

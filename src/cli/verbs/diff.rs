@@ -9,7 +9,7 @@ use plinth_bootstrap::{
 use plinth_run::{Action, Outcome, Sink, memory::VecJournal};
 use serde_json::json;
 
-use super::upgrade;
+use super::upgrade::{self, Aim};
 use crate::{
     args::{self, Global, Output},
     exit::Failure,
@@ -28,7 +28,8 @@ pub(crate) async fn run(global: &Global, args: &args::Diff, out: Out) -> Result<
     let named = args.which.platform.as_deref();
     let found = before_the_run(&signals, platform::await_it(named, &host, args.timeout, talk.as_ref())).await?;
     let name = found.ok_or_else(|| platform::none(named, &host.1))?;
-    let mut loaded = before_the_run(&signals, upgrade::installed(&host, &name, (&args.access, args.timeout), out)).await?;
+    let mut loaded =
+        before_the_run(&signals, upgrade::standing(&host, &name, Aim::Same, (&args.access, args.timeout), out)).await?;
     loaded.settings.timeout = args.timeout;
     // What others hold is what is asked for here, and no reason to refuse.
     loaded.settings.take_over = true;

@@ -15,7 +15,10 @@ use plinth_engine::{
 use plinth_run::{Outcome, Sink, memory::VecJournal};
 use serde_json::json;
 
-use super::{plan, unreadable, upgrade};
+use super::{
+    plan, unreadable,
+    upgrade::{self, Aim},
+};
 use crate::{
     args::{self, AccessArgs, Global, Output},
     exit::Failure,
@@ -62,7 +65,7 @@ async fn platform(host: &Host) -> Result<Option<String>, Failure> {
 /// what objects say that wait is all there is.
 async fn planned(host: &Host, platform: &str, access: &AccessArgs, out: Out) -> Option<Rights> {
     let made = async {
-        let mut loaded = upgrade::asked(host, platform, (access, TIMEOUT), out).await?;
+        let mut loaded = upgrade::standing(host, platform, Aim::Asked, (access, TIMEOUT), out).await?;
         loaded.settings.timeout = TIMEOUT;
         loaded.settings.definitions.clear();
         let talk: Arc<dyn Sink> = Arc::new(Talk::new(out));

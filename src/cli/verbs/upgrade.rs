@@ -13,7 +13,8 @@ use plinth_releasechannel::difference;
 use plinth_run::{Outcome, Sink, memory::VecJournal};
 use tokio_util::sync::CancellationToken;
 
-use self::goal::{Aim, Goal};
+pub(super) use self::goal::Aim;
+use self::goal::Goal;
 use super::up::{self, Loaded};
 use crate::{
     args::{AccessArgs, Global, MoveArgs, Rollback, SelectionArgs, SourceArgs, Upgrade, VersionArgs},
@@ -36,28 +37,8 @@ pub(crate) async fn back(global: &Global, args: &Rollback, out: Out) -> Result<O
     go(global, &args.how, (Aim::Before, true), out).await
 }
 
-/// The release that is to run now, as the cluster says.
-pub(super) async fn installed(
-    host: &Host,
-    platform: &str,
-    (access, patience): (&AccessArgs, Duration),
-    out: Out,
-) -> Result<Loaded, Failure> {
-    stays(host, platform, Aim::Same, (access, patience), out).await
-}
-
-/// The release that the Platform asks for.
-pub(super) async fn asked(
-    host: &Host,
-    platform: &str,
-    (access, patience): (&AccessArgs, Duration),
-    out: Out,
-) -> Result<Loaded, Failure> {
-    stays(host, platform, Aim::Asked, (access, patience), out).await
-}
-
-/// A release that is not moved to.
-async fn stays(
+/// A release that is not moved to: the one that runs now, or the one that the Platform asks for.
+pub(super) async fn standing(
     host: &Host,
     platform: &str,
     aim: Aim,

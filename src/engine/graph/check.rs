@@ -153,11 +153,7 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
 /// section 4, kro#1084).
 fn encoded(path: &str, draft: &Draft, expression: &Expression, findings: &mut Findings<'_>) {
     let Some(schema) = schema_of(draft) else { return };
-    let is_bytes = |read: &&Vec<String>| {
-        let inside = segments(&read[1..].join(".").replace(".[", "["));
-        let found = inside.map(|inside| schema.at(&inside));
-        matches!(found, Some(Found::Schema(found)) if Type::of_schema("", &found) == Type::Bytes)
-    };
+    let is_bytes = |read: &&Vec<String>| type_of(read, &schema) == Some(Type::Bytes);
     if let Some(read) = expression.references().paths.iter().find(is_bytes) {
         let message = format!("readyWhen reads the object as it is stored: {} is base64 text there, not bytes", read.join("."));
         let hint = Some("compare it with base64.encode(…) of what is expected".to_owned());
@@ -168,30 +164,36 @@ fn encoded(path: &str, draft: &Draft, expression: &Expression, findings: &mut Fi
 /// Warns of times in `readyWhen` for the same reason, where the expression has no meaning for the text that is stored.
 fn timed(path: &str, name: &str, draft: &Draft, expression: &Expression, findings: &mut Findings<'_>) {
     let Some(schema) = schema_of(draft) else { return };
-    let inside = |read: &[String]| segments(&read.get(1..)?.join(".").replace(".[", "["));
-    let time = |read: &&Vec<String>| match inside(read).map(|inside| schema.at(&inside)) {
-        Some(Found::Schema(found)) => matches!(Type::of_schema("", &found), Type::Timestamp | Type::Duration),
-        _ => false,
+    let function = |read: &Vec<String>| match type_of(read, &schema)? {
+        Type::Timestamp => Some("timestamp"),
+        Type::Duration => Some("duration"),
+        _ => None,
     };
-    let times: Vec<_> = expression.references().paths.iter().filter(time).collect();
-    let Some(first) = times.first() else { return };
+    let paths = expression.references().paths.iter();
+    let times: Vec<_> = paths.filter_map(|read| Some((read, function(read)?))).collect();
+    let Some((first, of)) = times.first() else { return };
     let stored =
-        times.iter().filter_map(|read| inside(read)).fold(schema.as_ref().clone(), |schema, read| as_text(&schema, &read));
+        times.iter().filter_map(|(read, _)| inside(read)).fold(schema.as_ref().clone(), |schema, read| as_text(&schema, &read));
     let mut scope = Scope::new();
     scope.set(name, Type::of_schema(name, &stored));
     if check(expression, &scope).is_err() {
-        let (first, of) = (first.join("."), type_at(&schema, &inside(first).unwrap_or_default()));
+        let first = first.join(".");
         let message = format!("readyWhen reads the object as it is stored: {first} is text there, not a {of}");
         let hint = Some(format!("write {of}({first})"));
         findings.push(Diagnostic { severity: Severity::Warning, hint, ..Diagnostic::error(path, message) });
     }
 }
 
-/// The function that makes what is at a place of the text that is stored there.
-fn type_at(schema: &Arc<Schema>, path: &[Segment]) -> &'static str {
-    match schema.at(path) {
-        Found::Schema(found) if Type::of_schema("", &found) == Type::Duration => "duration",
-        _ => "timestamp",
+/// The way of a read path inside its object.
+fn inside(read: &[String]) -> Option<Vec<Segment>> {
+    segments(&read.get(1..)?.join(".").replace(".[", "["))
+}
+
+/// The type of what a path reads of an object with this schema, where that is described.
+fn type_of(read: &[String], schema: &Arc<Schema>) -> Option<Type> {
+    match schema.at(&inside(read)?) {
+        Found::Schema(found) => Some(Type::of_schema("", &found)),
+        _ => None,
     }
 }
 

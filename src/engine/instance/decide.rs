@@ -41,9 +41,9 @@ pub fn decide(graph: &Graph, seen: &Observation) -> Decision {
     if complete && actions.is_empty() && refused.is_none() && descendants_settled(seen, &pass) {
         (actions, left_over) = prune(graph, seen, &key, &mut pass);
     }
-    let problems = status::problems(graph, &pass);
+    let (projected, problems) = status::projected(graph, &pass.values);
     let judgement = Judgement::of(&pass.verdicts, refused, &problems);
-    let written = status::status(graph, seen, Some(&pass.values), &judgement);
+    let written = status::status(graph, seen, Some((projected, &pass.values)), &judgement);
     if actions.is_empty() && !status::same(seen.instance.status(), &written) {
         actions.push(Action::WriteStatus(written.clone()));
     }

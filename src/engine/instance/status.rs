@@ -9,7 +9,6 @@ use super::{
     authored,
     decision::{InstanceState, NodeState, NodeVerdict},
     observation::{Failure, Observation},
-    pass::Pass,
     values::{Trouble, Values},
 };
 use crate::{
@@ -160,13 +159,18 @@ pub(super) fn words(failure: &Failure) -> String {
     }
 }
 
-/// Status expressions that fail for good; the others are projected all the same.
-pub(super) fn problems(graph: &Graph, pass: &Pass<'_>) -> Vec<Diagnostic> {
-    let failed = graph.status.slots.iter().filter_map(|slot| match project(slot, &pass.values) {
-        Err(Trouble::Failed(message)) => Some(Diagnostic::error(format!("status.{}", path_text(&slot.path)), message)),
-        Ok(_) | Err(Trouble::Pending { .. } | Trouble::Absent(_)) => None,
+/// The author's part of the status, and its expressions that fail for good; the others are projected all the same.
+pub(super) fn projected(graph: &Graph, values: &Values) -> (Value, Vec<Diagnostic>) {
+    let mut failed = Vec::new();
+    let status = graph.status.fill(|slot| match project(slot, values) {
+        Ok(Evaluated::Value(value)) => Some(value),
+        Err(Trouble::Failed(message)) => {
+            failed.push(Diagnostic::error(format!("status.{}", path_text(&slot.path)), message));
+            None
+        }
+        Ok(Evaluated::Omit) | Err(Trouble::Pending { .. } | Trouble::Absent(_)) => None,
     });
-    failed.collect()
+    (status, failed)
 }
 
 /// What a status field gets. A value that its schema does not take is a failure: a server would refuse the whole status for it.
@@ -180,15 +184,11 @@ fn project(slot: &Slot, values: &Values) -> Result<Evaluated, Trouble> {
     Ok(value)
 }
 
-/// The whole status. Without values, what was projected before stays.
-pub(super) fn status(graph: &Graph, seen: &Observation, values: Option<&Values>, judgement: &Judgement) -> Value {
-    let before = seen.instance.status();
-    let mut status = match values {
-        Some(values) => graph.status.fill(|slot| match project(slot, values) {
-            Ok(Evaluated::Value(value)) => Some(value),
-            Ok(Evaluated::Omit) | Err(_) => None,
-        }),
-        None => before.clone(),
+/// The whole status: what was [`projected`] by values, without which what was projected before stays.
+pub(super) fn status(graph: &Graph, seen: &Observation, projected: Option<(Value, &Values)>, judgement: &Judgement) -> Value {
+    let (mut status, values) = match projected {
+        Some((status, values)) => (status, Some(values)),
+        None => (seen.instance.status().clone(), None),
     };
     if !status.is_object() {
         status = Value::Object(Map::new());

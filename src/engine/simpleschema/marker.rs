@@ -166,12 +166,9 @@ fn bound(marker: Marker, value: &str, schema: &mut Schema) -> Applied {
     let name = marker.name();
     match scalar::float(value) {
         Ok(number) if !number.is_finite() => Applied::Refused(format!("{name} must be a number of JSON, got: {value}")),
-        Ok(number) if marker == Marker::Minimum => {
-            schema.minimum = Some(number);
-            Applied::Done
-        }
         Ok(number) => {
-            schema.maximum = Some(number);
+            let place = if marker == Marker::Minimum { &mut schema.minimum } else { &mut schema.maximum };
+            *place = Some(number);
             Applied::Done
         }
         Err(error) => Applied::Error(format!("failed to parse {name} enum value: {error}")),

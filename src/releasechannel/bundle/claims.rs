@@ -165,7 +165,7 @@ impl<'a> Claims<'a> {
             match self.nodes.get(&at) {
                 Some(node) => {
                     self.wrong.extend(proof::differences(node, component, Some(origin)));
-                    self.wrong.extend(component.resources.iter().filter_map(|known| proof::otherwise(node, known, true)));
+                    self.wrong.extend(component.resources.iter().filter_map(|known| proof::held(node, known, true).err()));
                 }
                 None => self.wrong.push(format!("{DESCRIPTORS}/{at}: the archive's lock names it, and it is not in the index")),
             }

@@ -248,10 +248,12 @@ impl<'a> Look<'a> {
 
     async fn resource(&mut self, node: &Node, locked: &LockedResource) -> Result<(), RepositoryError> {
         let name = format!("resource {} of {}", locked.name, node.at());
-        let resource = node.descriptor.resources.iter().find(|there| proof::is_resource(there, locked));
-        let (Some(resource), None) = (resource, proof::otherwise(node, locked, self.is_ours)) else {
-            self.found.missing.extend(proof::otherwise(node, locked, self.is_ours));
-            return Ok(());
+        let resource = match proof::held(node, locked, self.is_ours) {
+            Ok(resource) => resource,
+            Err(missing) => {
+                self.found.missing.push(missing);
+                return Ok(());
+            }
         };
         let access = Access::read(&resource.access);
         if access == Access::Nothing {

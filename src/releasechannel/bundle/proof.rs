@@ -107,13 +107,14 @@ fn is_reference(there: &Reference, known: &LockedReference) -> bool {
         && there.version == known.target.version
 }
 
-/// What a resource of the lock lacks or has otherwise in the descriptor, before it is read. Where plinth made the copy, its ordinary name is
-/// the one that it had: no signature covers that.
-pub(super) fn otherwise(node: &Node, known: &LockedResource, is_ours: bool) -> Option<String> {
-    let name = format!("resource {} of {}", known.name, node.at());
-    let Some(there) = node.descriptor.resources.iter().find(|there| is_resource(there, known)) else { return Some(name) };
+/// The descriptor's resource that the lock means, or what it lacks or has otherwise there, before it is read. Where plinth made the copy, its
+/// ordinary name is the one that it had: no signature covers that.
+pub(super) fn held<'n>(node: &'n Node, known: &LockedResource, is_ours: bool) -> Result<&'n Resource, String> {
+    let name = || format!("resource {} of {}", known.name, node.at());
+    let there = node.descriptor.resources.iter().find(|there| is_resource(there, known)).ok_or_else(name)?;
     let renamed = || if is_ours { renamed(there, known) } else { None };
-    unlike(there, known).or_else(renamed).map(|difference| format!("{name}: {difference}"))
+    let difference = unlike(there, known).or_else(renamed);
+    difference.map_or(Ok(there), |difference| Err(format!("{}: {difference}", name())))
 }
 
 fn renamed(there: &Resource, known: &LockedResource) -> Option<String> {
@@ -125,7 +126,7 @@ fn renamed(there: &Resource, known: &LockedResource) -> Option<String> {
 }
 
 /// Whether it is the resource that the lock means.
-pub(super) fn is_resource(there: &Resource, known: &LockedResource) -> bool {
+fn is_resource(there: &Resource, known: &LockedResource) -> bool {
     there.identity.name == known.name && there.identity.extra == known.extra_identity && there.version == known.version
 }
 

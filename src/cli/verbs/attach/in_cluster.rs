@@ -1,6 +1,6 @@
 //! The controller's run, by its journal in the cluster and by its Lease. Both are watched, each by its name; nothing is polled.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use plinth_api::{Object, ObjectKey};
@@ -28,7 +28,7 @@ pub(super) struct InCluster {
     known: RunState,
     leader: Leader,
     /// What is said before anything else.
-    waiting: Vec<Heard>,
+    waiting: VecDeque<Heard>,
     /// What cannot be read was said once.
     has_said: bool,
 }
@@ -63,7 +63,7 @@ impl InCluster {
             called: host.1.clone(),
             known: RunState::default(),
             leader: Leader::default(),
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             has_said: false,
         };
         match run.lease.next().await {
@@ -79,14 +79,13 @@ impl InCluster {
         } else {
             run.hear(&recorded);
         }
-        run.waiting.reverse();
         Ok(run)
     }
 
     /// Waits until something is heard.
     pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
         loop {
-            if let Some(heard) = self.waiting.pop() {
+            if let Some(heard) = self.waiting.pop_front() {
                 return Ok(heard);
             }
             let overdue = self.leader.due.unwrap_or_else(Instant::now);
@@ -96,7 +95,6 @@ impl InCluster {
                 sight = self.lease.next() => self.renewed(&sight),
                 () = tokio::time::sleep_until(overdue), if self.leader.due.is_some() => self.silent(),
             }
-            self.waiting.reverse();
         }
     }
 
@@ -133,7 +131,7 @@ impl InCluster {
             self.note(format!("{lost} {noun} not kept in the cluster; what they led to is told instead"));
         }
         if !events.is_empty() {
-            self.waiting.push(Heard::Events(events));
+            self.waiting.push_back(Heard::Events(events));
         }
         self.known = recorded.state.clone();
     }
@@ -189,7 +187,7 @@ impl InCluster {
     }
 
     fn note(&mut self, text: String) {
-        self.waiting.push(Heard::Note(text));
+        self.waiting.push_back(Heard::Note(text));
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{args::AccessArgs, exit::Failure, load, verbs::unreadable, wire::Host
 
 /// Where to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Aim {
+pub(in crate::verbs) enum Aim {
     /// The newest release that the Platform's range allows; with an exact version, of all.
     Newest,
     /// This version.
