@@ -20,8 +20,9 @@ use sha2::{Digest, Sha256};
 use super::{
     deploy::{self, MANAGER, Origin},
     found::Located,
+    kind::Kind,
     manifests,
-    reconcile::{Delivery, Kind, Pass, spec},
+    reconcile::{Delivery, Pass, spec},
     report::{End, Failed, Reason},
     resource,
 };

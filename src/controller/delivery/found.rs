@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::{
     additional, component,
-    reconcile::{Delivery, Kind, Pass, spec},
+    kind::Kind,
+    reconcile::{Delivery, Pass, spec},
     report::{End, Failed, Reason},
     resource,
     sources::{Credentials, failed},

@@ -12,15 +12,20 @@ mod deployer;
 mod discovery;
 mod found;
 pub mod image;
+mod kind;
+mod login;
 pub mod manifests;
+mod parents;
 mod reconcile;
+mod removal;
 pub mod report;
 mod repository;
 pub mod resource;
 pub mod sources;
 pub mod verify;
 
-pub use reconcile::{Delivery, Kind, ROLE};
+pub use kind::Kind;
+pub use reconcile::{Delivery, ROLE};
 
 #[cfg(test)]
 mod tests;

@@ -6,15 +6,11 @@ use std::{
     time::Duration,
 };
 
-use plinth_api::{
-    GroupVersionKind, Object, ObjectKey,
-    delivery::{GROUP, VERSION},
-};
+use plinth_api::{GroupVersionKind, Object, ObjectKey};
 use plinth_cluster::watch::{Change, Look, Owner, WatchSet};
 use plinth_engine::{
     health::Health,
     naming::keys,
-    permission,
     ports::{Answer, Query, ReadError, WriteError},
 };
 use plinth_manager::{
@@ -29,8 +25,9 @@ use serde_json::{Map, Value};
 use super::{
     config,
     image::Images,
+    kind::{self, Kind},
     report::{self, Cure, End, Facts, Failed, Reason},
-    sources::{Credentials, Sources},
+    sources::Sources,
 };
 use crate::{recent::Recent, world::World};
 
@@ -38,85 +35,13 @@ use crate::{recent::Recent, world::World};
 pub const ROLE: &str = "delivery";
 
 /// Shortest interval that is taken; a shorter one would be a way to keep the loop busy.
-const SHORTEST: Duration = Duration::from_secs(1);
+pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 /// When to try again without an interval.
 const AGAIN: Duration = Duration::from_secs(10);
 /// When to look at the latest whether somebody repaired something, or the registry is back.
 const REPAIRED: Duration = Duration::from_mins(1);
 /// Field manager of finalizers; it must own nothing else (`plinth_manager::finalizer`).
 const MANAGER_FINALIZER: &str = "plinth.dev/delivery-finalizer";
-
-/// The delivery kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Where components are.
-    Repository,
-    /// A component in one version.
-    Component,
-    /// One resource of it.
-    Resource,
-    /// Applies what a resource holds.
-    Deployer,
-    /// Tells what a component leads to.
-    Discovery,
-}
-
-impl Kind {
-    /// All of them, parents first.
-    pub const ALL: [Self; 5] = [Self::Repository, Self::Component, Self::Resource, Self::Deployer, Self::Discovery];
-
-    /// The kind's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Repository => "Repository",
-            Self::Component => "Component",
-            Self::Resource => "Resource",
-            Self::Deployer => "Deployer",
-            Self::Discovery => "Discovery",
-        }
-    }
-
-    /// Group, version, kind.
-    pub fn gvk(self) -> GroupVersionKind {
-        GroupVersionKind::new(GROUP, VERSION, self.name())
-    }
-
-    fn of(gvk: &GroupVersionKind) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.gvk() == *gvk)
-    }
-
-    /// The OCM controllers' own finalizers, so that an installation can be taken over; the first is put on, all are taken off.
-    fn finalizers(self) -> &'static [&'static str] {
-        match self {
-            Self::Repository => &["finalizers.ocm.software/repository"],
-            Self::Component => &["finalizers.ocm.software/component"],
-            Self::Resource => &["finalizers.ocm.software/resource"],
-            Self::Deployer => &super::deploy::FINALIZERS,
-            Self::Discovery => &[],
-        }
-    }
-
-    /// Who builds on an object of this kind, and the reference by which it does.
-    fn dependants(self) -> Option<(Self, &'static str)> {
-        match self {
-            Self::Repository => Some((Self::Component, "repositoryRef")),
-            Self::Component => Some((Self::Resource, "componentRef")),
-            Self::Resource => Some((Self::Deployer, "resourceRef")),
-            Self::Deployer | Self::Discovery => None,
-        }
-    }
-
-    /// Fields of the status that a failed pass keeps.
-    fn fields(self) -> &'static [&'static str] {
-        match self {
-            Self::Repository => &[],
-            Self::Component => &["component"],
-            Self::Resource => &["component", "resource", "additional"],
-            Self::Deployer => &["deployed"],
-            Self::Discovery => &["discovery", "unresolved"],
-        }
-    }
-}
 
 /// The reconciler of all delivery kinds.
 pub struct Delivery {
@@ -164,7 +89,7 @@ impl Delivery {
     pub fn concerned(change: &Change) -> Vec<ObjectKey> {
         let mut keys = vec![change.key.clone()];
         if change.after.is_none() {
-            keys.extend(change.before.as_ref().and_then(|before| parent_of(&change.key, before)));
+            keys.extend(change.before.as_ref().and_then(|before| kind::parent_of(&change.key, before)));
         }
         keys
     }
@@ -279,155 +204,6 @@ impl Delivery {
         }
     }
 
-    /// The object that this one builds on; it must be Ready.
-    pub(super) async fn parent(&self, pass: &mut Pass<'_>, kind: Kind, name: &str, reason: Reason) -> Result<Object, Failed> {
-        let key = ObjectKey {
-            cluster: pass.key.cluster.clone(),
-            gvk: kind.gvk(),
-            namespace: pass.key.namespace.clone(),
-            name: name.to_owned(),
-        };
-        self.ready_object(pass, key, reason).await
-    }
-
-    /// The object that this one builds on, also where it is not Ready any more: this one was Ready by it, and asks for itself.
-    pub(super) async fn known_parent(
-        &self,
-        pass: &mut Pass<'_>,
-        kind: Kind,
-        name: &str,
-        reason: Reason,
-    ) -> Result<Object, Failed> {
-        let failed = match self.parent(pass, kind, name, reason).await {
-            Err(failed) if report::is_ready(pass.object) => failed,
-            other => return other,
-        };
-        let key = ObjectKey { gvk: kind.gvk(), name: name.to_owned(), ..pass.key.clone() };
-        let found = self.get(&key).await.map_err(|error| Failed::retry(reason, error.to_string()))?;
-        found.filter(|object| !object.is_terminating()).ok_or(failed)
-    }
-
-    /// An object that has to be there and Ready; a pass follows when that changes.
-    pub(super) async fn ready_object(&self, pass: &mut Pass<'_>, key: ObjectKey, reason: Reason) -> Result<Object, Failed> {
-        pass.watch.objects.insert(key.clone());
-        // Told of changes before it is looked at: a parent that turns Ready in between would be missed, and nothing asks again.
-        self.world.index.extend(&owner(pass.key), pass.watch.clone());
-        let found = self.get(&key).await.map_err(|error| Failed::retry(reason, error.to_string()))?;
-        let Some(object) = found else { return Err(Failed::wait(reason, format!("{key} does not exist"))) };
-        if object.is_terminating() {
-            return Err(Failed::wait(reason, format!("{key} is being deleted")));
-        }
-        if !report::is_ready(&object) {
-            let why = report::why_not_ready(&object);
-            return Err(Failed::wait(Reason::ResourceIsNotAvailable, format!("{key} is not ready: {why}")));
-        }
-        Ok(object)
-    }
-
-    /// Works out the configuration of an object and reads its texts.
-    pub(super) async fn credentials(&self, pass: &mut Pass<'_>, parent: Option<&Object>) -> Result<Credentials, Failed> {
-        let namespace = pass.key.namespace.clone().or_else(|| parent?.namespace().map(str::to_owned)).unwrap_or_default();
-        let entries = pass.object.spec().get("ocmConfig").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
-        let entries: Vec<_> = serde_json::from_value(entries)
-            .map_err(|error| Failed::wrong(Reason::GetConfigurationFailed, format!("spec.ocmConfig: {error}")))?;
-        let mut effective = Vec::new();
-        for source in config::sources(&entries, &namespace) {
-            match source {
-                config::Source::Data(entry) => config::merge(&mut effective, vec![entry]),
-                config::Source::Inherited { kind, name, namespace, propagate } => {
-                    let gvk = GroupVersionKind::new(GROUP, VERSION, kind);
-                    let key = ObjectKey { cluster: pass.key.cluster.clone(), gvk, namespace: Some(namespace), name };
-                    let from = self.ready_object(pass, key, Reason::GetConfigurationFailed).await?;
-                    config::merge(&mut effective, config::inherited(&from, propagate));
-                }
-            }
-        }
-        if entries.is_empty() {
-            config::merge(&mut effective, parent.map(config::handed_down).unwrap_or_default());
-        }
-        pass.config.clone_from(&effective);
-        let mut credentials = Credentials::default();
-        for entry in &effective {
-            self.read_config(pass, entry, &mut credentials).await?;
-        }
-        Ok(credentials)
-    }
-
-    async fn read_config(&self, pass: &mut Pass<'_>, entry: &Value, into: &mut Credentials) -> Result<(), Failed> {
-        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let key = ObjectKey {
-            cluster: pass.key.cluster.clone(),
-            gvk: GroupVersionKind::new("", "v1", text("kind")),
-            namespace: Some(text("namespace")),
-            name: text("name"),
-        };
-        // Read, not watched: a watch would hold every Secret of the cluster in memory.
-        let found = self.world.reader.get(&key).await.map_err(|error| match permission::of_read(&error) {
-            Some(missing) => Failed::unpermitted(BTreeSet::from([missing])),
-            None => Failed::retry(Reason::GetConfigurationFailed, error.to_string()),
-        })?;
-        let Some(object) = found else {
-            return Err(Failed::retry(Reason::GetConfigurationFailed, format!("{key} does not exist")));
-        };
-        match super::config::texts(&object) {
-            Ok((ocm, docker)) => {
-                into.ocm.extend(ocm);
-                into.docker.extend(docker);
-                Ok(())
-            }
-            Err(message) => Err(Failed::retry(Reason::GetConfigurationFailed, format!("{key}: {message}"))),
-        }
-    }
-
-    async fn remove(&self, kind: Kind, key: &ObjectKey, object: &Object) -> Result<Outcome, Failure> {
-        let ours: Vec<&str> = object.finalizers().into_iter().filter(|finalizer| kind.finalizers().contains(finalizer)).collect();
-        if ours.is_empty() {
-            return Ok(Outcome::Done);
-        }
-        let in_the_way = match kind {
-            Kind::Deployer => self.undeploy(key, object).await?,
-            _ if self.world.awaited.is(key) => Vec::new(),
-            _ => self.dependants(kind, key).await?,
-        };
-        if !in_the_way.is_empty() {
-            let message = format!("waits for {} to be deleted", in_the_way.join(", "));
-            let end = Err(Failed::wait(Reason::DeletionFailed, message.clone()));
-            let facts = Facts { config: config::effective(object), fields: report::kept(object, kind.fields()) };
-            let status = report::status(object, &end, report::SUCCEEDED, facts, self.world.clock.now());
-            let written = write_if_changed(&*self.world.applier, key, object, status, keys::MANAGER).await?;
-            written.into_iter().for_each(|written| self.wrote(key, written));
-            // Members of a set are of any kind and are not all watched.
-            return Ok(match kind {
-                Kind::Deployer => Outcome::RequeueAfter(SHORTEST),
-                _ => Outcome::Wait { reason: message },
-            });
-        }
-        for finalizer in ours {
-            self.world.finalizers.remove(key, finalizer).await?;
-        }
-        self.forget(key);
-        Ok(Outcome::Done)
-    }
-
-    /// Objects that still build on this one.
-    async fn dependants(&self, kind: Kind, key: &ObjectKey) -> Result<Vec<String>, ReadError> {
-        let Some((dependant, reference)) = kind.dependants() else { return Ok(Vec::new()) };
-        let namespace = if dependant == Kind::Deployer { None } else { key.namespace.clone() };
-        let query = Query { cluster: key.cluster.clone(), gvk: dependant.gvk(), namespace, selector: String::new() };
-        let refers = |object: &Object| {
-            let Some(reference) = object.spec().get(reference) else { return false };
-            let namespace = reference.get("namespace").and_then(Value::as_str);
-            reference.get("name").and_then(Value::as_str) == Some(&key.name)
-                && (namespace.is_none() || namespace == key.namespace.as_deref())
-        };
-        let list = match self.list(&query).await {
-            Err(ReadError::NotServed(_)) => Vec::new(),
-            other => other?,
-        };
-        let names = list.iter().filter(|object| refers(object)).filter_map(|object| object.key(&key.cluster));
-        Ok(names.map(|key| key.to_string()).collect())
-    }
-
     fn tell(&self, key: &ObjectKey, end: &End) {
         let (health, reason, message) = match end {
             Ok(message) => (Health::Current, "Succeeded", message.clone()),
@@ -457,7 +233,7 @@ impl Delivery {
         self.lock().deployed.insert(key.clone(), memory);
     }
 
-    fn forget(&self, key: &ObjectKey) {
+    pub(super) fn forget(&self, key: &ObjectKey) {
         self.world.index.forget(&owner(key));
         let mut shared = self.lock();
         shared.deployed.remove(key);
@@ -508,18 +284,6 @@ fn outcome(object: &Object, end: &End) -> Outcome {
     }
 }
 
-fn parent_of(key: &ObjectKey, object: &Object) -> Option<ObjectKey> {
-    let child = Kind::of(&key.gvk)?;
-    let (parent, (_, reference)) = Kind::ALL
-        .into_iter()
-        .filter_map(|kind| Some((kind, kind.dependants()?)))
-        .find(|(_, (dependant, _))| *dependant == child)?;
-    let reference = object.spec().get(reference)?;
-    let namespace = reference.get("namespace").and_then(Value::as_str).map(str::to_owned).or_else(|| key.namespace.clone());
-    let name = reference.get("name")?.as_str()?.to_owned();
-    Some(ObjectKey { cluster: key.cluster.clone(), gvk: parent.gvk(), namespace, name })
-}
-
-fn owner(key: &ObjectKey) -> Owner {
+pub(super) fn owner(key: &ObjectKey) -> Owner {
     Owner { role: ROLE, key: key.clone() }
 }

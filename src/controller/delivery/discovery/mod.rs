@@ -22,7 +22,8 @@ use serde_json::Value;
 use super::{
     found::is_verified,
     image,
-    reconcile::{Delivery, Kind, Pass, spec},
+    kind::Kind,
+    reconcile::{Delivery, Pass, spec},
     report::{End, Failed, Reason},
 };
 
