@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::assembly::{Blobs, INDEX, MANIFEST, Packed, added, store};
+use crate::ctf::archive::regular;
 use crate::ctf::{Contents, Payload, file_error};
 use crate::descriptor::Descriptor;
 use crate::digest::Digest;
@@ -49,7 +50,7 @@ pub fn check(path: &Path) -> Result<(), RepositoryError> {
 
 fn check_one(executable: &Path) -> Result<(), RepositoryError> {
     let failed = |error| file_error("read", executable, error);
-    let mut file = File::open(executable).map_err(failed)?;
+    let mut file = File::open(regular(executable)?).map_err(failed)?;
     let found = elf::architecture(&mut file).map_err(failed)?;
     found.map(|_| ()).map_err(|reason| refused(executable, reason))
 }
@@ -117,7 +118,7 @@ struct Image {
 /// The image of one executable.
 fn image(executable: &Path, program: &str, keep: &Keep<'_>, contents: &mut Contents) -> Result<Image, RepositoryError> {
     let failed = |error| file_error("read", executable, error);
-    let mut file = File::open(executable).map_err(failed)?;
+    let mut file = File::open(regular(executable)?).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
     if size > LONGEST {
         return Err(RepositoryError::Limit { what: executable.display().to_string(), limit: LONGEST, unit: "bytes" });

@@ -11,12 +11,12 @@ use crate::error::RepositoryError;
 #[derive(Debug)]
 pub struct Held(#[expect(dead_code, reason = "the lock lasts as long as the file is open")] File);
 
-/// Makes the folder where it is missing and takes it for this run, without what a killed run had begun to write there. A folder that another
+/// Makes the folder where it is missing, in one that is there, and takes it for this run, without what a killed run had begun to write there. A folder that another
 /// run has is refused.
 pub fn hold(folder: &Path) -> Result<Held, RepositoryError> {
     let failed = |action| move |error| file_error(action, folder, error);
     loop {
-        std::fs::create_dir_all(folder).map_err(failed("create"))?;
+        crate::ctf::make_folder(folder)?;
         let opened = File::open(folder).map_err(failed("open"))?;
         match opened.try_lock() {
             Ok(()) => {}

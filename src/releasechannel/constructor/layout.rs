@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::assembly::Packed;
-use crate::ctf::archive::read_file;
+use crate::ctf::archive::{read_file, regular};
 use crate::ctf::{Contents, Payload};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
@@ -18,7 +18,7 @@ use crate::repository::{annotation, entry_digest, media_type};
 pub(super) fn pack(path: &Path, contents: &mut Contents, limits: &Limits) -> Result<Packed, RepositoryError> {
     let index_path = path.join("index.json");
     let what = index_path.display().to_string();
-    let bytes = read_file(&index_path, limits.manifest_bytes)?;
+    let bytes = read_file(regular(&index_path)?, limits.manifest_bytes)?;
     let index: Value = crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(&what, error))?;
     let entries = index.get("manifests").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let [main] = entries else {
@@ -52,7 +52,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let path = blob_path(self.path, &digest);
-        let bytes: Bytes = read_file(&path, self.limits.manifest_bytes)?.into();
+        let bytes: Bytes = read_file(regular(&path)?, self.limits.manifest_bytes)?.into();
         let what = path.display().to_string();
         let document: Value = crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(&what, error))?;
         self.manifests.push((digest.clone(), media_type(entry).to_owned()));

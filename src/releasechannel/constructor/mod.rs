@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::circle;
 use crate::ctf::Contents;
-use crate::ctf::archive::read_file;
+use crate::ctf::archive::{read_file, regular};
 use crate::error::{RepositoryError, ResolveError};
 use crate::options::Limits;
 use crate::repository::ComponentVersion;
@@ -55,7 +55,7 @@ struct Constructor {
 
 impl Constructor {
     fn read(file: &Path) -> Result<Self, ResolveError> {
-        let bytes = read_file(file, LIMIT)?;
+        let bytes = read_file(regular(file)?, LIMIT)?;
         let document: Value =
             text::document(&bytes).map_err(|error| RepositoryError::malformed(file.display().to_string(), error))?;
         let is_list = document.get("components").is_some();
@@ -78,11 +78,12 @@ impl Constructor {
         }
     }
 
-    /// A file beside the constructor. Nothing outside of its folder is ever packed.
+    /// A file or folder beside the constructor. Nothing outside of its folder is ever packed, and nothing that may have no end.
     fn file_at(&self, relative: &str) -> Result<PathBuf, RepositoryError> {
         let path = self.folder.join(relative);
         let real = path.canonicalize().map_err(|cause| crate::ctf::file_error("read", &path, cause))?;
         if real.starts_with(&self.folder) {
+            regular(&real)?;
             return Ok(real);
         }
         Err(RepositoryError::malformed(self.file.display().to_string(), format!("the path `{relative}` leads out of its folder")))

@@ -230,3 +230,35 @@ async fn the_sample_distribution_resolves_from_its_folder_and_packed() {
     }
     assert_eq!(locks[0], locks[1]);
 }
+
+/// The file of the image's manifest.
+fn manifest_in(folder: &Path) -> String {
+    let index: Value = serde_json::from_slice(&std::fs::read(folder.join("image/index.json")).unwrap()).unwrap();
+    format!("image/blobs/{}", index["manifests"][0]["digest"].as_str().unwrap().replace(':', "/"))
+}
+
+/// A pipe may give nothing for as long as it likes: it is refused by its name, wherever it stands.
+#[test]
+fn pipes_and_devices_are_not_read() {
+    let all = ["channel.yaml", "rgds/platform.yaml", "rgds/beside.yaml", "image/index.json", "a manifest", "archive.tar"];
+    for name in all {
+        let folder = folder(&[]);
+        let name = if name == "a manifest" { manifest_in(folder.path()) } else { name.to_owned() };
+        let path = folder.path().join(&name);
+        let _ = std::fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let source = if name.starts_with("archive") { path } else { folder.path().to_owned() };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let limits = Limits::default();
+            let opened =
+                if source.is_dir() { pack(&source, &limits) } else { Contents::open(&source, &limits).map_err(Into::into) };
+            sender.send(opened.map(drop).unwrap_err().to_string()).unwrap();
+        });
+        let said = receiver.recv_timeout(std::time::Duration::from_mins(1)).unwrap_or_else(|_| panic!("{name} is waited for"));
+        let is_refused = said.contains("no regular file") || said.contains("links and special files are not packed");
+        assert!(is_refused && said.contains(&name), "{name}: {said}");
+    }
+    let said = Contents::open(Path::new("/dev/zero"), &Limits::default()).unwrap_err().to_string();
+    assert!(said.contains("/dev/zero") && said.contains("no regular file"), "{said}");
+}

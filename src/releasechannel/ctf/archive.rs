@@ -26,7 +26,7 @@ const MOST_RATIO: u64 = 100;
 /// Opens a CTF that is a folder.
 pub(super) fn open_folder(path: &Path, place: String, limits: &Limits) -> Result<Contents, RepositoryError> {
     let index_path = path.join(INDEX_FILE);
-    let bytes = read_file(&index_path, limits.manifest_bytes.max(INDEX_BYTES))?;
+    let bytes = read_file(regular(&index_path)?, limits.manifest_bytes.max(INDEX_BYTES))?;
     let artifacts = index::read(&bytes, &index_path.display().to_string())?;
     let folder = path.join("blobs");
     let mut blobs = BTreeMap::new();
@@ -49,7 +49,7 @@ pub(super) fn open_folder(path: &Path, place: String, limits: &Limits) -> Result
 
 /// Opens a CTF that is a tar or tgz: one pass finds where the blobs are. A tgz is unpacked into a file without a name first.
 pub(super) fn open_file(path: &Path, place: String, limits: &Limits) -> Result<Contents, RepositoryError> {
-    let file = File::open(path).map_err(|error| file_error("read", path, error))?;
+    let file = File::open(regular(path)?).map_err(|error| file_error("read", path, error))?;
     let set = open_set(file, &place, limits, &[INDEX_FILE])?;
     let artifacts = index::read(&set.index, &format!("{place}: {INDEX_FILE}"))?;
     let blob = |(name, payload): (String, Payload)| Some((name.strip_prefix("blobs/").and_then(digest_of_file)?, payload));
@@ -210,6 +210,15 @@ pub(crate) fn read_bounded(reader: &mut impl Read, limit: u64, what: &str) -> Re
 pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, RepositoryError> {
     let mut file = File::open(path).map_err(|error| file_error("read", path, error))?;
     read_bounded(&mut file, limit, &path.display().to_string())
+}
+
+/// Refuses what is neither a file nor a folder: a pipe may give nothing for as long as it likes, and a device without end.
+pub(crate) fn regular(path: &Path) -> Result<&Path, RepositoryError> {
+    let metadata = std::fs::metadata(path).map_err(|error| file_error("read", path, error))?;
+    if metadata.is_file() || metadata.is_dir() {
+        return Ok(path);
+    }
+    Err(RepositoryError::malformed(path.display().to_string(), "it is no regular file"))
 }
 
 /// `sha256.<hex>`.

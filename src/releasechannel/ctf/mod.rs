@@ -90,6 +90,14 @@ impl Contents {
     }
 }
 
+/// Makes a folder where it is missing. The one around it must be there: where it is not, somebody has mistyped its name.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), RepositoryError> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(|error| file_error("create", folder, error)),
+    }
+}
+
 pub(crate) fn file_error(action: &'static str, path: &Path, cause: std::io::Error) -> RepositoryError {
     RepositoryError::File { action, path: path.to_owned(), cause }
 }

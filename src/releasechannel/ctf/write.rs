@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flate2::{Compression, GzBuilder};
 
-use super::{Contents, INDEX_FILE, Payload, archive, file_error, index};
+use super::{Contents, INDEX_FILE, Payload, archive, file_error, index, make_folder};
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 
@@ -79,7 +79,8 @@ impl Contents {
     fn write_folder(&self, path: &Path) -> Result<(), RepositoryError> {
         refuse_others(path)?;
         let blobs = path.join("blobs");
-        std::fs::create_dir_all(&blobs).map_err(|error| file_error("create", &blobs, error))?;
+        make_folder(path)?;
+        make_folder(&blobs)?;
         for (digest, payload) in &self.blobs {
             let target = blobs.join(digest.file_name());
             let file = File::create(&target).map_err(|error| file_error("write", &target, error))?;

@@ -125,3 +125,20 @@ async fn show_04_written_for_both() {
     );
     assert_eq!(components, 12);
 }
+
+/// A mistyped path is no reason for folders.
+#[tokio::test]
+async fn nothing_is_written_into_a_folder_that_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let typo = folder.path().join("typo");
+    for (name, format) in [("x", crate::Format::Folder), ("x.tar", crate::Format::Tar), ("x.tgz", crate::Format::Tgz)] {
+        let error = Contents::default().write(&typo.join(name), format).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert!(error.to_string().contains(&typo.join(name).display().to_string()), "{error}");
+    }
+    let held = crate::bundle::hold(&typo.join("x.tgz.parts")).unwrap_err();
+    assert_eq!(held.kind(), ErrorKind::NotFound, "{held}");
+    assert!(!typo.exists());
+    drop(crate::bundle::hold(&folder.path().join("x.tgz.parts")).unwrap());
+    Contents::default().write(&folder.path().join("x"), crate::Format::Folder).unwrap();
+}
