@@ -60,6 +60,14 @@ pub enum RepositoryError {
         /// What is wrong with its certificate.
         reason: String,
     },
+    /// The other side does not speak TLS, and nobody said that it need not.
+    #[error("{place} could not be asked for {what}: it speaks plain HTTP, without TLS")]
+    Unencrypted {
+        /// The thing asked for.
+        what: String,
+        /// The host.
+        place: String,
+    },
     /// Bytes do not have the digest they were asked by.
     #[error("{what} was tampered with or damaged: its digest is {found}, not {expected}")]
     Digest {
@@ -131,6 +139,7 @@ impl RepositoryError {
             Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => ErrorKind::NotFound,
             Self::Denied { .. }
             | Self::Untrusted { .. }
+            | Self::Unencrypted { .. }
             | Self::Digest { .. }
             | Self::Malformed { .. }
             | Self::Clash { .. }
@@ -286,6 +295,9 @@ impl ResolveError {
             Self::Repository { source: RepositoryError::Untrusted { .. }, .. } => {
                 Some("--ca PATH names a further authority for certificates")
             }
+            Self::Repository { source: RepositoryError::Unencrypted { .. }, .. } => Some(
+                "--plain-http HOST asks that host without TLS: what is read is still proven by its digests, logins are sent in the clear",
+            ),
             Self::Repository { source: RepositoryError::Clash { .. }, .. } => Some(
                 "a mirror drops the host of a name: --select one of the versions, or have the channel's maker tag one otherwise",
             ),
@@ -295,7 +307,9 @@ impl ResolveError {
             Self::NoVersion { wanted, there, .. } if is_spelled_otherwise(wanted, there) => {
                 Some("versions are compared as they are spelled: v1.2.0 is not 1.2.0")
             }
-            Self::BrokenReference { .. } => Some("the archive or mirror is incomplete: transfer the channel recursively"),
+            Self::BrokenReference { .. } => Some(
+                "the archive or mirror is incomplete: transfer the channel recursively, or give the --select that it was made with",
+            ),
             Self::Repository { source: RepositoryError::Digest { .. }, .. } => Some(
                 "the place gave other bytes than were published: bring them there again from where they were made, and ask who changed them",
             ),

@@ -122,6 +122,8 @@ pub struct Limits {
     pub slow_time: std::time::Duration,
     /// How long one body may take from its first byte to its last.
     pub body_time: std::time::Duration,
+    /// How long a credential helper may take for one answer.
+    pub helper_time: std::time::Duration,
     /// Tags of one repository.
     pub tags: usize,
     /// Requests to one host at the same time.
@@ -180,6 +182,7 @@ impl Default for Limits {
             slow_bytes: 16 << 10,
             slow_time: std::time::Duration::from_secs(90),
             body_time: std::time::Duration::from_hours(6),
+            helper_time: std::time::Duration::from_secs(30),
             tags: 100_000,
             parallel: 8,
             attempts: 4,

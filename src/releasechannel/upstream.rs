@@ -39,6 +39,7 @@ impl Shown {
 use Shown::{By, Here};
 
 const HOSTILE: &str = "registry/tests/hostile.rs";
+const LOGINS: &str = "registry/tests/logins.rs";
 const REGISTRY: &str = "registry/tests.rs";
 const RESOLVE: &str = "resolve/tests.rs";
 const CONFIG: &str = "config/tests.rs";
@@ -54,7 +55,7 @@ fn rows() -> Vec<(&'static str, &'static str, Shown)> {
         ),
         ("omc#3587", "an attestation pinned by digest travels as it is", Here(|| Box::pin(content::attestation()))),
         ("omc#1394", "docker and OCM credentials work with and without port", Here(|| Box::pin(registries::credentials()))),
-        ("ocm#1560", "a missing helper is named", By(&[(HOSTILE, "a_missing_helper_is_not_a_missing_component")])),
+        ("ocm#1560", "a missing helper is named", By(&[(LOGINS, "a_missing_helper_is_not_a_missing_component")])),
         ("omc#2990", "two entries of one host are told apart by path", By(&[(CONFIG, "tells_two_paths_on_one_host_apart")])),
         ("ocm#1235", "a version with + is found by version, tag and range", Here(|| Box::pin(places::build_metadata()))),
         (

@@ -1,20 +1,16 @@
 //! Docker's `config.json`: `auths`, `credHelpers`, `credsStore`.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+use super::helper::ask;
 use super::{HelperError, RequestedRepository};
 use crate::error::{RepositoryError, ResolveError};
 use crate::options::Credential;
-
-/// Helpers are not made for being run twice at once.
-static ONE_HELPER: Mutex<()> = Mutex::new(());
 
 /// A docker configuration.
 #[derive(Deserialize)]
@@ -26,9 +22,9 @@ pub(super) struct DockerConfig {
     cred_helpers: BTreeMap<String, String>,
     #[serde(default)]
     creds_store: String,
-    /// Configurations from a cluster must not start programs here.
+    /// How long a helper may take; configurations from a cluster must not start programs here.
     #[serde(skip)]
-    runs_helpers: bool,
+    helpers: Option<Duration>,
     /// The file that it is, for people.
     #[serde(skip)]
     origin: String,
@@ -51,30 +47,24 @@ struct Auth {
     registrytoken: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct HelperAnswer {
-    username: String,
-    secret: String,
-}
-
 impl DockerConfig {
-    pub(super) fn read(bytes: &[u8], what: &str, runs_helpers: bool) -> Result<Self, ResolveError> {
+    /// `helpers` is how long a helper may take; without it none is run.
+    pub(super) fn read(bytes: &[u8], what: &str, helpers: Option<Duration>) -> Result<Self, ResolveError> {
         let config: Self = crate::text::json(bytes).map_err(|error| RepositoryError::malformed(what, error))?;
-        Ok(Self { runs_helpers, origin: what.to_owned(), ..config })
+        Ok(Self { helpers, origin: what.to_owned(), ..config })
     }
 
     /// A helper for the host, else the store, else `auths`.
     pub(super) fn credential(&self, wanted: &RequestedRepository) -> Result<Option<Credential>, HelperError> {
-        if self.runs_helpers {
+        if let Some(patience) = self.helpers {
             if let Some((_, helper)) = self.cred_helpers.iter().find(|(key, _)| key_matches(key, wanted).is_some())
-                && let Some(found) = ask(helper, &wanted.authority())?
+                && let Some(found) = ask(helper, &wanted.authority(), patience)?
             {
                 return Ok(Some(found));
             }
             if !self.creds_store.is_empty() {
                 for server in servers(wanted) {
-                    if let Some(found) = ask(&self.creds_store, &server)? {
+                    if let Some(found) = ask(&self.creds_store, &server, patience)? {
                         return Ok(Some(found));
                     }
                 }
@@ -85,7 +75,7 @@ impl DockerConfig {
 
     /// Where it would look for the credential of a repository.
     pub(super) fn origin(&self, wanted: &RequestedRepository) -> Option<String> {
-        if self.runs_helpers {
+        if self.helpers.is_some() {
             if let Some((_, helper)) = self.cred_helpers.iter().find(|(key, _)| key_matches(key, wanted).is_some()) {
                 return Some(format!("docker-credential-{helper} by {}", self.origin));
             }
@@ -151,39 +141,4 @@ impl Auth {
         let (user, password) = text.split_once(':')?;
         Some(Credential::Basic { user: user.to_owned(), password: password.trim_end_matches('\0').to_owned() })
     }
-}
-
-/// Asks `docker-credential-NAME get`. `None` where the helper knows nothing of the server.
-fn ask(name: &str, server: &str) -> Result<Option<Credential>, HelperError> {
-    let helper = format!("docker-credential-{name}");
-    let failed = |reason: String| HelperError { helper: helper.clone(), reason };
-    if name.contains(['/', '\\']) {
-        return Err(failed("its name is a path".to_owned()));
-    }
-    let _guard = ONE_HELPER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut child = Command::new(&helper)
-        .arg("get")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(error.to_string()))?;
-    if let Some(mut input) = child.stdin.take() {
-        // A helper that does not read is a helper whose answer counts all the same.
-        let _ = input.write_all(server.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
-    let answer = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() {
-        let knows_nothing = answer.contains("credentials not found");
-        return if knows_nothing { Ok(None) } else { Err(failed(format!("it ended with {}", output.status))) };
-    }
-    let answer: HelperAnswer =
-        serde_json::from_str(&answer).map_err(|_| failed("its answer is not the JSON of a credential".to_owned()))?;
-    let is_token = answer.username == "<token>";
-    Ok(Some(if is_token {
-        Credential::IdentityToken(answer.secret)
-    } else {
-        Credential::Basic { user: answer.username, password: answer.secret }
-    }))
 }

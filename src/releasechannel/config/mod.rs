@@ -2,10 +2,12 @@
 
 mod consumer;
 mod docker;
+mod helper;
 mod ocm;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(crate) use consumer::{ClientCertificate, RequestedRepository, WebConsumer};
 pub(crate) use ocm::{KeySource, Resolver};
@@ -24,6 +26,8 @@ pub(crate) struct Configuration {
     certified: Vec<consumer::Consumer<ClientCertificate>>,
     dockers: Vec<docker::DockerConfig>,
     hosts: BTreeMap<String, Credential>,
+    /// How long a credential helper may take.
+    helper_time: Duration,
     pub(crate) resolvers: Vec<Resolver>,
     pub(crate) ca_files: Vec<PathBuf>,
     pub(crate) ca_pem: Vec<String>,
@@ -46,8 +50,9 @@ pub(crate) struct HelperError {
 impl Configuration {
     /// Reads everything that the options name, and without [`Options::no_user_config`] what the current user has.
     pub(crate) fn load(options: &Options) -> Result<Self, ResolveError> {
-        let mut configuration =
-            Self { hosts: options.credentials.clone(), insecure_tls: options.insecure_tls.clone(), ..Self::default() };
+        let (hosts, insecure_tls) = (options.credentials.clone(), options.insecure_tls.clone());
+        let helper_time = options.limits.helper_time;
+        let mut configuration = Self { hosts, helper_time, insecure_tls, ..Self::default() };
         let home = if options.no_user_config { None } else { std::env::var_os("HOME").map(PathBuf::from) };
         for text in &options.ocm_config_texts {
             ocm::read(&mut configuration, text.as_bytes(), "an .ocmconfig from the cluster", None)?;
@@ -60,12 +65,12 @@ impl Configuration {
             configuration.dockers.push(docker::DockerConfig::read(
                 text.as_bytes(),
                 "a docker config.json from the cluster",
-                false,
+                None,
             )?);
         }
         if let Some(path) = docker_file(options, home.as_deref()) {
             let bytes = crate::ctf::archive::read_file(&path, LIMIT)?;
-            configuration.dockers.push(docker::DockerConfig::read(&bytes, &path.display().to_string(), true)?);
+            configuration.dockers.push(docker::DockerConfig::read(&bytes, &path.display().to_string(), Some(helper_time))?);
         }
         Ok(configuration)
     }

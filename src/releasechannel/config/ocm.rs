@@ -104,15 +104,15 @@ fn read_credentials(
         if !text(repository, "type").starts_with("DockerConfig") {
             continue;
         }
-        let trusted = folder.is_some();
+        let helpers = folder.map(|_| configuration.helper_time);
         let docker = match (text(repository, "dockerConfigFile"), repository.get("dockerConfig")) {
             (path, _) if !path.is_empty() => {
                 let Some(path) = at(folder, path) else { continue };
                 let bytes = crate::ctf::archive::read_file(&path, LIMIT)?;
-                DockerConfig::read(&bytes, &path.display().to_string(), true)?
+                DockerConfig::read(&bytes, &path.display().to_string(), helpers)?
             }
-            (_, Some(Value::String(text))) => DockerConfig::read(text.as_bytes(), what, trusted)?,
-            (_, Some(object)) => DockerConfig::read(object.to_string().as_bytes(), what, trusted)?,
+            (_, Some(Value::String(text))) => DockerConfig::read(text.as_bytes(), what, helpers)?,
+            (_, Some(object)) => DockerConfig::read(object.to_string().as_bytes(), what, helpers)?,
             _ => continue,
         };
         configuration.dockers.push(docker);

@@ -1,7 +1,7 @@
 //! One registry: requests with retries, redirects and logins, and the store that they make.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::{BoxFuture, FutureExt};
@@ -11,7 +11,8 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use super::auth::{self, Sessions};
-use super::http::{chain, untrusted};
+use super::http::{chain, speaks_no_tls, untrusted};
+use super::list::List;
 use super::patience::{Later, Patience, retry_after};
 use super::{Shared, blob};
 use crate::digest::Digest;
@@ -103,7 +104,7 @@ impl Registry {
                     Later::Yes(asked) => patience.again(format!("it answered {}", response.status()), asked).await?,
                 },
                 Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Connection(cause)) => patience.again(cause, None).await?,
+                Err(Failure::Connection(cause, asked)) => patience.again(cause, asked).await?,
             }
         }
     }
@@ -147,11 +148,8 @@ impl Registry {
             }
             let patience = self.shared.options.limits.answer_time;
             let sent = tokio::time::timeout(patience, builder.send()).await;
-            let sent = sent.map_err(|_| Failure::Connection(format!("no answer within {} s", patience.as_secs_f64())))?;
-            let response = sent.map_err(|error| match untrusted(&error) {
-                Some(reason) => Failure::Final(self.untrusted(request.what, reason)),
-                None => Failure::Connection(chain(&error)),
-            })?;
+            let sent = sent.map_err(|_| Failure::Connection(format!("no answer within {} s", patience.as_secs_f64()), None))?;
+            let response = sent.map_err(|error| self.broken(&error, request.what))?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
             if !is_redirect {
                 return Ok(response);
@@ -162,6 +160,16 @@ impl Registry {
             self.place_of(request.what),
             format!("the registry redirects more than {HOPS} times"),
         )))
+    }
+
+    fn broken(&self, error: &reqwest::Error, what: &str) -> Failure {
+        if speaks_no_tls(error) {
+            return Failure::Final(RepositoryError::Unencrypted { what: what.to_owned(), place: self.authority.clone() });
+        }
+        match untrusted(error) {
+            Some(reason) => Failure::Final(self.untrusted(what, reason)),
+            None => Failure::Connection(chain(error), None),
+        }
     }
 
     /// Where a redirect leads, if it may lead there.
@@ -203,20 +211,13 @@ impl Registry {
     /// A small answer with its whole body. One whose connection breaks in the middle is asked for again.
     async fn answer(&self, request: &Request<'_>) -> Result<(HeaderMap, Bytes), RepositoryError> {
         let limits = &self.shared.options.limits;
-        let mut attempt = 1;
+        let mut patience = Patience::new(limits, &self.authority, request.what);
         loop {
             let response = self.send(request).await?;
             let headers = response.headers().clone();
             let read = self.whole_body(response, limits.manifest_bytes, request.what);
             match tokio::time::timeout(limits.answer_time, read).await {
-                Ok(Err(RepositoryError::Unavailable { cause, .. })) if attempt >= limits.attempts => {
-                    return Err(self.unavailable(request.what, attempt, &cause));
-                }
-                Ok(Err(RepositoryError::Unavailable { cause, .. })) => {
-                    tracing::warn!(registry = %self.authority, what = %request.what, attempt, of = limits.attempts, %cause, "trying again");
-                    tokio::time::sleep(limits.backoff).await;
-                    attempt += 1;
-                }
+                Ok(Err(RepositoryError::Unavailable { cause, .. })) => patience.again(cause, None).await?,
                 Ok(read) => return Ok((headers, read?)),
                 Err(_) => return Err(self.dripping(request.what)),
             }
@@ -263,9 +264,8 @@ impl Registry {
         request.headers.insert("accept", HeaderValue::from_static(MANIFESTS));
         let _slot = self.slots.acquire().await;
         let (headers, bytes) = self.answer(&request).await?;
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-        let (said, media_type) = (header("docker-content-digest"), header("content-type"));
-        let digest = self.manifest_digest(pointer, &said, &bytes, &what)?;
+        let media_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let digest = self.manifest_digest(pointer, said_digest(&headers).unwrap_or_default(), &bytes, &what)?;
         let media_type = media_type.split(';').next().unwrap_or_default().trim();
         Manifest::decode(bytes, digest, media_type, &self.place_of(&what))
     }
@@ -293,7 +293,7 @@ impl Registry {
         }
     }
 
-    /// The catalogue. A shared registry often forbids it, or has none: then nothing is known.
+    /// The catalogue; `None` where the registry has none.
     async fn list_repositories(&self) -> Result<Option<Vec<String>>, RepositoryError> {
         let first = self.base.join("_catalog?n=1000").expect("a plain word is a path");
         match self.list(first, "", "repositories", "the catalogue").await {
@@ -301,45 +301,35 @@ impl Registry {
                 names.sort();
                 Ok(Some(names))
             }
-            Err(RepositoryError::NotFound { .. } | RepositoryError::Denied { .. }) => Ok(None),
+            Err(RepositoryError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// All pages of a list: the texts under `field`.
     async fn list(&self, first: Url, repository: &str, field: &'static str, what: &str) -> Result<Vec<String>, RepositoryError> {
-        let limits = &self.shared.options.limits;
-        let mut all = Vec::new();
+        let mut list = List::new(self.shared.options.limits.tags, field, self.place_of(what));
         let mut next = Some(first);
-        let mut pages = 0;
         while let Some(url) = next.take() {
             let _slot = self.slots.acquire().await;
             let (headers, bytes) = match self.answer(&Request::get(url.clone(), repository, what)).await {
-                Err(RepositoryError::NotFound { .. }) if pages > 0 => {
+                Err(RepositoryError::NotFound { .. }) if list.is_begun() => {
                     return Err(RepositoryError::malformed(self.place_of(what), "its next page is not there"));
                 }
                 other => other?,
             };
-            let link = headers.get("link").and_then(|value| value.to_str().ok()).map(str::to_owned);
-            let mut page: BTreeMap<String, serde_json::Value> =
-                crate::text::json(&bytes).map_err(|error| RepositoryError::malformed(self.place_of(what), error))?;
-            let texts: Option<Vec<String>> = serde_json::from_value(page.remove(field).unwrap_or_default())
-                .map_err(|error| RepositoryError::malformed(self.place_of(what), error))?;
-            all.extend(texts.unwrap_or_default());
-            pages += 1;
-            if all.len() > limits.tags || pages > limits.tags / 10 + 10 {
-                return Err(RepositoryError::Limit { what: self.place_of(what), limit: limits.tags as u64, unit: field });
-            }
-            next = link.and_then(|link| next_page(&link)).map(|link| self.page(&url, &link, what)).transpose()?;
+            let link = headers.get("link").and_then(|value| value.to_str().ok()).and_then(next_page);
+            next = link.map(|link| self.page(&url, &link, what)).transpose()?;
+            list.add(url, &bytes, next.as_ref())?;
         }
-        Ok(all)
+        Ok(list.texts)
     }
 
     fn page(&self, from: &Url, link: &str, what: &str) -> Result<Url, RepositoryError> {
         let refuse = |reason: &str| RepositoryError::malformed(self.place_of(what), reason);
         let url = from.join(link).map_err(|_| refuse("the link to its next page is no URL"))?;
-        if url.origin() != self.base.origin() || url == *from {
-            return Err(refuse("the link to its next page leads to another host or to itself"));
+        if url.origin() != self.base.origin() {
+            return Err(refuse("the link to its next page leads to another host"));
         }
         Ok(url)
     }
@@ -349,6 +339,8 @@ impl Registry {
     }
 
     pub(super) fn denied(&self, what: &str, reason: &str) -> RepositoryError {
+        // A registry's own list belongs to no repository.
+        let what = if what.is_empty() { "the catalogue" } else { what };
         RepositoryError::Denied { what: what.to_owned(), place: self.authority.clone(), reason: reason.to_owned() }
     }
 
@@ -361,11 +353,22 @@ impl Registry {
     }
 }
 
+/// The digest that a registry says an answer has.
+pub(super) fn said_digest(headers: &HeaderMap) -> Option<&str> {
+    headers.get("docker-content-digest").and_then(|value| value.to_str().ok())
+}
+
 /// How one attempt ended.
-enum Failure {
-    /// Worth another attempt.
-    Connection(String),
+pub(super) enum Failure {
+    /// Worth another attempt, after this long where the registry says so.
+    Connection(String, Option<Duration>),
     Final(RepositoryError),
+}
+
+impl From<RepositoryError> for Failure {
+    fn from(error: RepositoryError) -> Self {
+        Self::Final(error)
+    }
 }
 
 /// `<url>; rel="next"`.

@@ -95,6 +95,28 @@ fn bundle(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, Resolv
     if certificates.is_empty() { Err(refuse("it holds no certificate".to_owned())) } else { Ok(certificates) }
 }
 
+/// What is wrong with the proxy of the environment, where there is one. It would be passed by in silence, and the address may hold a password:
+/// the variable is named, and not what is in it.
+pub(super) fn proxy_fault(tls: bool) -> Option<String> {
+    let own = if tls { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
+    let set = own.into_iter().chain(["ALL_PROXY", "all_proxy"]).find_map(|name| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+        Some((name, value))
+    });
+    let (name, value) = set?;
+    if value.to_str().is_some_and(is_proxy) {
+        return None;
+    }
+    Some(format!("the environment variable {name} is not the address of a proxy, such as http://proxy.example:3128"))
+}
+
+fn is_proxy(text: &str) -> bool {
+    const SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
+    let address = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_plain && Url::parse(&address).is_ok_and(|url| SCHEMES.contains(&url.scheme()) && url.has_host())
+}
+
 /// An error with its causes. reqwest puts the URL in the middle, which may hold a token: it is left out.
 pub(crate) fn chain(error: &reqwest::Error) -> String {
     let mut text = if error.is_timeout() { "timed out".to_owned() } else { String::new() };
@@ -122,6 +144,18 @@ pub(super) fn untrusted(error: &reqwest::Error) -> Option<String> {
     None
 }
 
+/// Whether the other side answered with something that is not TLS, as a server does that knows only plain HTTP.
+pub(super) fn speaks_no_tls(error: &reqwest::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        if let Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) = tls_error(next) {
+            return true;
+        }
+        cause = next.source();
+    }
+    false
+}
+
 /// I/O errors hide what they wrap from `source`, and here they wrap each other.
 fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
     let mut error = error;
@@ -129,4 +163,19 @@ fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rus
         error = io.get_ref()?;
     }
     error.downcast_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_address_of_a_proxy() {
+        for right in ["proxy.example:3128", "http://u:p%40@proxy.example:3128/", "socks5h://[::1]:1080", "10.0.0.1"] {
+            assert!(is_proxy(right), "{right}");
+        }
+        for wrong in ["http://", "://x", "ftp://proxy.example", "http://proxy.example:99999", "proxy example", "file:///x"] {
+            assert!(!is_proxy(wrong), "{wrong}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod auth;
 mod blob;
 mod client;
 mod http;
+mod list;
 mod pace;
 mod patience;
 mod push;
@@ -133,6 +134,9 @@ impl Registries {
             return Err(RepositoryError::Unsupported { what: host.to_owned(), reason });
         }
         let plain_http = plain_http || is_listed(&options.plain_http, host);
+        if let Some(reason) = http::proxy_fault(!plain_http) {
+            return Err(RepositoryError::Unsupported { what: host.to_owned(), reason });
+        }
         let mut hosts = self.hosts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let key = format!("{plain_http} {host}");
         let both = hosts.entry(key).or_insert_with(|| {

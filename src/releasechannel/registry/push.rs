@@ -13,8 +13,9 @@ use reqwest::{Method, StatusCode};
 
 use self::outgoing::Outgoing;
 use super::Registries;
-use super::client::{Registry, Request};
+use super::client::{Failure, Registry, Request, said_digest};
 use super::http::chain;
+use super::patience::{Later, Patience, retry_after};
 use crate::bundle::Kept;
 use crate::ctf::{ContentStore, Contents, IndexEntry, open_payload};
 use crate::digest::Digest;
@@ -197,8 +198,7 @@ impl Push<'_> {
             HeaderValue::from_str(manifest_type(manifest)).map_err(|error| RepositoryError::malformed(&what, error))?;
         request.headers.insert("content-type", content_type);
         let response = self.registry.send(&request).await?;
-        let said = response.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
-        stored(said, &manifest.digest, || self.registry.place_of(&what))?;
+        stored(said_digest(response.headers()), &manifest.digest, || self.registry.place_of(&what))?;
         self.pushed.manifests += 1;
         Ok(())
     }
@@ -223,20 +223,18 @@ impl Push<'_> {
 
     /// Sends a blob, as often as it takes.
     async fn sent(&mut self, repository: &str, digest: &Digest, elsewhere: Option<&str>) -> Result<(), RepositoryError> {
-        let limits = &self.registry.shared.options.limits;
-        let mut attempt = 1;
+        let registry = self.registry;
+        let what = format!("blob {digest} of {repository}");
+        let mut patience = Patience::new(&registry.shared.options.limits, &registry.authority, &what);
         loop {
-            match self.upload(repository, digest, elsewhere).await {
+            match self.upload(repository, digest, elsewhere, &what).await {
                 Ok(is_mounted) => {
                     self.pushed.skipped += usize::from(is_mounted);
                     self.pushed.blobs += usize::from(!is_mounted);
                     return Ok(());
                 }
-                Err(RepositoryError::Unavailable { .. }) if attempt < limits.attempts => {
-                    tokio::time::sleep(limits.backoff).await;
-                    attempt += 1;
-                }
-                Err(error) => return Err(error),
+                Err(Failure::Connection(cause, asked)) => patience.again(cause, asked).await?,
+                Err(Failure::Final(error)) => return Err(error),
             }
         }
     }
@@ -253,25 +251,24 @@ impl Push<'_> {
     }
 
     /// `true` where the registry could take the blob over from another of its repositories.
-    async fn upload(&self, repository: &str, digest: &Digest, elsewhere: Option<&str>) -> Result<bool, RepositoryError> {
-        let what = format!("blob {digest} of {repository}");
+    async fn upload(&self, repository: &str, digest: &Digest, elsewhere: Option<&str>, what: &str) -> Result<bool, Failure> {
         let mut url = self.registry.url(repository, "blobs/uploads/")?;
         if let Some(from) = elsewhere {
             url.query_pairs_mut().append_pair("mount", digest.as_str()).append_pair("from", from);
         }
-        let request = Request { method: Method::POST, body: Some(Bytes::new()), ..Request::get(url.clone(), repository, &what) };
+        let request = Request { method: Method::POST, body: Some(Bytes::new()), ..Request::get(url.clone(), repository, what) };
         let response = self.registry.send(&request).await?;
         if response.status() == StatusCode::CREATED {
             return Ok(true);
         }
         let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
         let mut target =
-            url.join(location).map_err(|_| RepositoryError::malformed(&what, "the registry's upload location is no URL"))?;
+            url.join(location).map_err(|_| RepositoryError::malformed(what, "the registry's upload location is no URL"))?;
         if target.origin() != self.registry.base.origin() {
-            return Err(RepositoryError::malformed(&what, "the registry wants the upload to go to another host"));
+            return Err(RepositoryError::malformed(what, "the registry wants the upload to go to another host").into());
         }
         target.query_pairs_mut().append_pair("digest", digest.as_str());
-        self.registry.send_stream(target, repository, &what, self.body(digest).await?).await?;
+        self.registry.send_stream(target, repository, what, self.body(digest).await?).await?;
         Ok(false)
     }
 
@@ -314,7 +311,7 @@ impl Registry {
         repository: &str,
         what: &str,
         Outgoing { body, size, proven }: Outgoing,
-    ) -> Result<(), RepositoryError> {
+    ) -> Result<(), Failure> {
         let mut request = self
             .shared
             .http
@@ -329,17 +326,18 @@ impl Registry {
         let response = request.send().await;
         // What the archive has wrong counts before what the registry makes of it.
         let is_proven = proven.await.unwrap_or(Ok(false))?;
-        let response = response.map_err(|error| self.unavailable(what, 1, &chain(&error)))?;
+        let response = response.map_err(|error| Failure::Connection(chain(&error), None))?;
         let status = response.status();
-        if status.is_success() && !is_proven {
-            return Err(self.unavailable(what, 1, "it answered before all of it was sent"));
-        }
         if status.is_success() {
-            return Ok(());
+            let early = || Failure::Connection("it answered before all of it was sent".to_owned(), None);
+            return if is_proven { Ok(()) } else { Err(early()) };
         }
-        if status.is_server_error() {
-            return Err(self.unavailable(what, 1, &format!("it answered {status}")));
+        let said = format!("it answered {status} to an upload");
+        match (retry_after(&response), status) {
+            (Later::Yes(asked), _) => Err(Failure::Connection(said, asked)),
+            (Later::No, _) if status.is_server_error() => Err(Failure::Connection(said, None)),
+            (Later::No, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Err(self.denied(what, &said).into()),
+            (Later::No, _) => Err(RepositoryError::malformed(self.place_of(what), said).into()),
         }
-        Err(RepositoryError::malformed(self.place_of(what), format!("the registry answered {status} to an upload")))
     }
 }

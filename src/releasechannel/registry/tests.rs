@@ -1,5 +1,6 @@
 mod budget;
 mod hostile;
+mod logins;
 mod proxy;
 mod sent;
 

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::Shared;
 use super::auth::basic;
-use super::http::{chain, untrusted};
+use super::http::{chain, proxy_fault, untrusted};
 use super::patience::{Later, Patience, retry_after};
 use crate::config::WebConsumer;
 use crate::error::RepositoryError;
@@ -41,6 +41,9 @@ impl Web {
         let place = url.host_str().unwrap_or_default();
         if let Some(mirror) = &self.shared.options.mirror {
             let reason = format!("with the mirror {mirror} no other host is contacted, and it is at {place}: bundle the channel");
+            return Err(RepositoryError::Unsupported { what: what.to_owned(), reason });
+        }
+        if let Some(reason) = proxy_fault(url.scheme() == "https") {
             return Err(RepositoryError::Unsupported { what: what.to_owned(), reason });
         }
         let authorization = self.shared.configuration.web_credential(asked.consumer, url).map(|credential| header(&credential));

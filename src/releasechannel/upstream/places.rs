@@ -2,7 +2,7 @@
 
 use super::{archive, channel, corpus, plain};
 use crate::bundle;
-use crate::error::ResolveError;
+use crate::error::{RepositoryError, ResolveError};
 use crate::options::Options;
 use crate::registry::{Registries, push};
 use crate::source::RepositoryRef;
@@ -87,6 +87,11 @@ pub(super) async fn everything_there() {
         let error = channel(&format!("{}//", stub.host), &plain(&stub.host)).await.unwrap_err();
         assert!(matches!(error, ResolveError::Source { .. }), "{status}: {error}");
         assert!(error.to_string().contains("name the component"), "{error}");
+        let why = if status.starts_with("404") { "does not list" } else { "refused access to the catalogue" };
+        assert!(error.to_string().contains(why), "{status}: {error}");
+        let named = channel(&format!("{}//acme.example/nest/a", stub.host), &plain(&stub.host)).await.unwrap_err();
+        let is_denied = matches!(named, ResolveError::Repository { source: RepositoryError::Denied { .. }, .. });
+        assert_eq!(is_denied, !status.starts_with("404"), "{status}: {named}");
     }
     let listed = channel(&archive("v1", "acme.example/nest/a"), &offline()).await.unwrap();
     assert_eq!(listed.repositories()[0].components().await.unwrap().unwrap().len(), 13);

@@ -4,7 +4,7 @@ use reqwest::Method;
 use reqwest::header::HeaderValue;
 use url::Url;
 
-use super::super::client::{MANIFESTS, Request};
+use super::super::client::{MANIFESTS, Request, said_digest};
 use super::Push;
 use crate::bundle::LOCK_REPOSITORY;
 use crate::ctf::IndexEntry;
@@ -86,10 +86,7 @@ impl Push<'_> {
         let mut request = Request { method: Method::HEAD, ..Request::get(url.clone(), repository, what) };
         request.headers.insert("accept", HeaderValue::from_static(MANIFESTS));
         match self.registry.send(&request).await {
-            Ok(response) => {
-                let said = response.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
-                Ok(Some(said.unwrap_or_default().to_owned()))
-            }
+            Ok(response) => Ok(Some(said_digest(response.headers()).unwrap_or_default().to_owned())),
             Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
             // Whatever it says to a question: what is pushed is pushed.
             Err(_) => Ok(None),

@@ -234,18 +234,6 @@ async fn a_registry_that_never_lets_us_in_is_not_asked_for_ever() {
     assert!(stub.seen().len() <= 3);
 }
 
-#[tokio::test]
-async fn a_missing_helper_is_not_a_missing_component() {
-    let stub = Stub::start(|_, _| http("401 Unauthorized", &[("www-authenticate", "Basic realm=x")], b"")).await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.json");
-    std::fs::write(&path, format!(r#"{{"credHelpers": {{"{}": "doesnotexist"}}}}"#, stub.host)).unwrap();
-    let options = Options { docker_config: Some(path), ..offline() };
-    let error = blob(&store(&stub, options), &Digest::of(b"x")).await.unwrap_err();
-    assert!(error.to_string().contains("docker-credential-doesnotexist"), "{error}");
-    assert_eq!(error.kind(), ErrorKind::Refused);
-}
-
 /// Pages of 100 with links, as in ocm#1468.
 #[tokio::test]
 async fn reads_all_pages_of_tags() {
@@ -269,16 +257,54 @@ async fn pages_that_lead_elsewhere_or_nowhere_are_refused() {
         let error = store(&stub, offline()).tags("x").await.unwrap_err();
         assert!(matches!(error, RepositoryError::Malformed { .. }), "{error}");
     }
-    let count = AtomicUsize::new(0);
-    let endless = Stub::start(move |_, _| {
-        let link = format!("</v2/x/tags/list?last={}>; rel=\"next\"", count.fetch_add(1, Ordering::SeqCst));
-        http("200 OK", &[("link", &link)], br#"{"tags": []}"#)
-    })
-    .await;
+}
+
+/// Pages that come again, bring nothing, or have no end.
+#[tokio::test]
+async fn pages_without_end_are_named() {
+    let pages = |next: fn(usize) -> usize, tags: fn(usize) -> String| {
+        Stub::start(move |_, count| {
+            let link = format!("</v2/x/tags/list?last={}>; rel=\"next\"", next(count));
+            http("200 OK", &[("link", &link)], format!(r#"{{"tags": [{}]}}"#, tags(count)).as_bytes())
+        })
+    };
+    let one: fn(usize) -> String = |count| format!("\"1.{count}.0\"");
+    for (stub, words, most) in [
+        (pages(|count| count % 3, one).await, "a page that was read already", 4),
+        (pages(|count| count, |_| String::new()).await, "without bringing anything new", 12),
+        (pages(|count| count, |_| "\"1.0.0\"".to_owned()).await, "without bringing anything new", 13),
+        (pages(|count| count, one).await, "over the limit of 1000 pages", 1000),
+    ] {
+        let error = store(&stub, offline()).tags("x").await.unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("tags of x"), "{error}");
+        assert!(stub.seen().len() <= most, "{words}: {}", stub.seen().len());
+    }
     let mut options = offline();
     options.limits.tags = 100;
-    let error = store(&endless, options).tags("x").await.unwrap_err();
-    assert!(matches!(error, RepositoryError::Limit { .. }), "{error}");
+    let many = pages(|count| count, one).await;
+    let error = store(&many, options).tags("x").await.unwrap_err();
+    assert!(matches!(error, RepositoryError::Limit { limit: 100, unit: "tags", .. }), "{error}");
+}
+
+/// What answers in plain HTTP is not asked again, and not asked without TLS unless somebody says so.
+#[tokio::test]
+async fn a_registry_without_tls_is_named_with_the_switch() {
+    // The first bytes of TLS are no request, and are answered as a server of plain HTTP does.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let task = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            let _hello = stream.read(&mut [0; 4096]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        }
+    });
+    let source = SourceRef::parse(&format!("{host}//acme.example/x:1.0.0")).unwrap();
+    let error = resolve(&source, &Selection::default(), &offline()).await.unwrap_err();
+    assert!(error.to_string().contains("plain HTTP, without TLS") && error.to_string().contains(&host), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.hint().unwrap().contains("--plain-http"), "{error}");
+    task.abort();
 }
 
 #[tokio::test]

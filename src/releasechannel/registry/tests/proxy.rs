@@ -30,13 +30,18 @@ async fn proxies_come_from_the_environment() {
             command.env_remove(name);
         }
         let output = command.args(["--exact", ME, "--ignored"]).envs(variables.iter().copied()).output().unwrap();
-        assert!(String::from_utf8_lossy(&output.stdout).contains("running 1 test"));
-        output.status.success()
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(said.contains("running 1 test"));
+        (output.status.success(), said)
     };
     let url = format!("http://{}", proxy.host);
-    assert!(run(&[("HTTP_PROXY", &url)]));
+    assert!(run(&[("HTTP_PROXY", &url)]).0);
     let requests = proxy.seen();
     assert!(requests.len() > 6 && requests.iter().all(|seen| seen.path.starts_with(&format!("http://{HOST}/v2/"))));
-    assert!(!run(&[("HTTP_PROXY", &url), ("NO_PROXY", HOST)]) && !run(&[]));
+    assert!(!run(&[("HTTP_PROXY", &url), ("NO_PROXY", HOST)]).0 && !run(&[]).0);
     assert_eq!(proxy.seen().len(), requests.len(), "what NO_PROXY names does not go through the proxy");
+    // What is no proxy would be passed by in silence.
+    let (is_done, said) = run(&[("ALL_PROXY", &url), ("HTTP_PROXY", "ftp://acme:acme-pass@10.0.0.1")]);
+    assert!(!is_done && said.contains("the environment variable HTTP_PROXY is not the address of a proxy"), "{said}");
+    assert!(!said.contains("acme-pass"), "{said}");
 }
