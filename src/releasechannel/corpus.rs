@@ -68,6 +68,11 @@ fn ends(name: &str, end: &str) -> bool {
     Path::new(name).extension().is_some_and(|there| there == end)
 }
 
+/// The text of a file of the corpus; what the tools printed is not UTF-8 throughout.
+fn text(file: &str) -> String {
+    String::from_utf8_lossy(&std::fs::read(data().join("ocm").join(file)).unwrap()).into_owned()
+}
+
 /// All files below a folder, by their path in it.
 fn walk(folder: &Path, prefix: &str, found: &mut Vec<String>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::read::{contents, find, repository, same};
-use super::{Verdict, ends};
+use super::{Verdict, ends, text};
 use crate::access::Access;
 use crate::descriptor::Descriptor;
 use crate::normalise::Normalisation;
@@ -16,10 +16,6 @@ use crate::source::SourceRef;
 use crate::testing::{data, offline};
 
 type Pairs = BTreeSet<(String, String)>;
-
-fn text(file: &str) -> String {
-    String::from_utf8_lossy(&std::fs::read(data().join("ocm").join(file)).unwrap()).into_owned()
-}
 
 /// Component names of the corpus with the versions behind them, as tables and trees have them.
 fn pairs(text: &str) -> Pairs {

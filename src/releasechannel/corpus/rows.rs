@@ -1,16 +1,12 @@
 //! Tables that the tools' behaviour was written down in, row by row.
 
-use super::Verdict;
 use super::read::{contents, repository};
+use super::{Verdict, text};
 use crate::access::Access;
 use crate::config::tests as configurations;
 use crate::repository::{ComponentRepository, ComponentVersion, Content};
 use crate::testing::data;
 use crate::versions::tests as versions;
-
-fn text(file: &str) -> String {
-    std::fs::read_to_string(data().join("ocm").join(file)).unwrap()
-}
 
 /// Whether each configuration opens the registry, for each tool.
 pub(super) fn credentials(file: &str) -> Vec<(String, Verdict)> {
