@@ -14,7 +14,7 @@ use plinth_bootstrap::{Choice, Settings, ValuesFile};
 use plinth_cluster::chain;
 use plinth_engine::{Diagnostic, did_you_mean, yaml::Document};
 use plinth_releasechannel::{
-    CacheFolder, Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, inspect,
+    CacheFolder, Channel, ErrorKind, Options, RepositoryRef, ResolveError, Selection, SourceRef, bundle, inspect,
     localization::Localization, resolve,
 };
 use plinth_run::Outcome;
@@ -92,6 +92,12 @@ pub(crate) async fn inspected(args: &SourceArgs, selection: &Selection, options:
     let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
     let channel = inspect(&source, selection, options).await.map_err(|error| refusal(&error))?;
     known(channel, selection)
+}
+
+/// The same for what a SOURCE holds: of a bundle that was made with a selection, what is in it.
+pub(crate) async fn held(args: &SourceArgs) -> Result<Channel, Failure> {
+    let source = SourceRef::parse(&args.source).map_err(|error| refusal(&error))?;
+    bundle::inspect_held(&source, &options(args)).await.map_err(|error| refusal(&error))
 }
 
 /// The same channel, where it has everything that was selected, by a flag or by its Platform file.

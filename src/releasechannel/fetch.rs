@@ -14,7 +14,7 @@ use crate::closure::Node;
 use crate::config::WebConsumer;
 use crate::descriptor::{Descriptor, DigestSpec, Resource};
 use crate::digest::Digest;
-use crate::error::{RepositoryError, ResolveError};
+use crate::error::{ErrorKind, RepositoryError, ResolveError};
 use crate::image::ImageReference;
 use crate::options::{Limits, Options};
 use crate::registry::Asked;
@@ -113,7 +113,7 @@ impl Fetcher {
     }
 
     async fn document(&self, found: Found, resource: &Resource, what: &str) -> Result<Bytes, RepositoryError> {
-        match self.settled(found, resource, what).await? {
+        match settled(found, resource, what, &self.limits).await? {
             Settled::Artifact(artifact) => artifact::document_layer(&artifact, what, &self.limits).await,
             Settled::Blob(stream) => stream.read(self.limits.document_bytes).await,
         }
@@ -138,27 +138,7 @@ impl Fetcher {
     /// Follows the access of a resource and settles what it leads to.
     pub(crate) async fn settle(&self, node: &Node, resource: &Resource, what: &str) -> Result<Settled, RepositoryError> {
         let found = self.open(node.source.as_ref(), &node.descriptor.name, resource, what).await?;
-        self.settled(found, resource, what).await
-    }
-
-    /// Unpacks what is packed and proves what can be proven before reading: an artifact by its manifest. A blob's stream gets the
-    /// resource's digest as a second one to have at its end.
-    async fn settled(&self, found: Found, resource: &Resource, what: &str) -> Result<Settled, RepositoryError> {
-        let expected = expected_digest(resource, what)?;
-        let expected = expected.as_ref();
-        match found {
-            Found::Artifact(artifact) => {
-                prove(expected, &artifact.manifest, None, what)?;
-                Ok(Settled::Artifact(artifact))
-            }
-            Found::Blob { stream, media_type } if artifact::is_packed(&media_type) => {
-                let (packed, artifact) = artifact::unpack(stream, expected, what, &self.limits).await?;
-                let is_generic = resource.digest.as_ref().is_some_and(DigestSpec::is_generic);
-                prove(expected, &artifact.manifest, Some(&packed).filter(|_| is_generic), what)?;
-                Ok(Settled::Artifact(artifact))
-            }
-            Found::Blob { stream, .. } => Ok(Settled::Blob(stream.also(what, expected))),
-        }
+        settled(found, resource, what, &self.limits).await
     }
 
     /// Follows the access of a resource. `what` names it in errors.
@@ -170,7 +150,7 @@ impl Fetcher {
         what: &str,
     ) -> Result<Found, RepositoryError> {
         match Access::read(&resource.access) {
-            Access::LocalBlob { reference, media_type, .. } => self.open_local(source, component, &reference, media_type).await,
+            Access::LocalBlob { reference, media_type, .. } => open_local(source, component, &reference, media_type).await,
             Access::OciArtifact { image } => self.open_image(&image, what).await,
             Access::OciBlob { repository, digest, media_type } => {
                 let image = parse_image(&repository, what)?;
@@ -178,7 +158,7 @@ impl Fetcher {
                 let stream = store.blob(&repository, &digest).await?;
                 Ok(Found::Blob { stream, media_type })
             }
-            Access::Relative { reference } => self.open_relative(source, component, &reference, what).await,
+            Access::Relative { reference } => open_relative(source, component, &reference, what).await,
             Access::Nothing => Err(unsupported(what, "its access type is none: it has no content")),
             Access::Wget { url, media_type, headers, redirects } => {
                 let headers =
@@ -196,22 +176,6 @@ impl Fetcher {
             }
             Access::Other { kind, reason } => Err(unsupported(what, &format!("access type `{kind}`: {reason}"))),
         }
-    }
-
-    async fn open_local(
-        &self,
-        source: &dyn ComponentRepository,
-        component: &str,
-        reference: &Digest,
-        media_type: String,
-    ) -> Result<Found, RepositoryError> {
-        if !is_manifest_type(&media_type) {
-            let stream = source.open(component, reference, Content::Blob).await?;
-            return Ok(Found::Blob { stream, media_type });
-        }
-        let (store, repository) = (source.artifacts(), source.location(component));
-        let manifest = store.manifest(&repository, &Pointer::Digest(reference.clone())).await?;
-        Ok(Found::Artifact(Artifact { store, repository, manifest }))
     }
 
     /// A fetcher that trusts one authority more. The access that names it is not signed, so that nobody is told a login for its sake.
@@ -256,29 +220,84 @@ impl Fetcher {
         let manifest = store.manifest(&repository, &image.pointer()).await?;
         Ok(Artifact { store, repository, manifest })
     }
+}
 
-    /// First relative to the registry's host, then to the component's repository (ocm.md section 5).
-    async fn open_relative(
-        &self,
-        source: &dyn ComponentRepository,
-        component: &str,
-        reference: &str,
-        what: &str,
-    ) -> Result<Found, RepositoryError> {
-        // A host that no registry has, so that docker's defaults do not apply.
-        let image = parse_image(&format!("relative.invalid/{}", reference.trim_start_matches('/')), what)?;
-        let store = source.artifacts();
-        let location = source.location(component);
-        let base = location.split(crate::source::DESCRIPTORS).next().unwrap_or_default().to_owned();
-        let mut last = None;
-        for repository in [image.repository.clone(), format!("{base}{}", image.repository)] {
-            match store.manifest(&repository, &image.pointer()).await {
-                Ok(manifest) => return Ok(Found::Artifact(Artifact { store, repository, manifest })),
-                Err(error) => last = Some(error),
-            }
+/// What a resource leads to in the component's own repository, proven as far as it is without being read to its end; `None` where its access
+/// leads elsewhere, or nowhere.
+pub(crate) async fn settle_beside(
+    source: &dyn ComponentRepository,
+    component: &str,
+    resource: &Resource,
+    what: &str,
+    limits: &Limits,
+) -> Result<Option<Settled>, RepositoryError> {
+    let found = match Access::read(&resource.access) {
+        Access::LocalBlob { reference, media_type, .. } => open_local(source, component, &reference, media_type).await?,
+        Access::Relative { reference } => match open_relative(source, component, &reference, what).await {
+            Err(RepositoryError::NotFound { .. }) => return Ok(None),
+            other => other?,
+        },
+        _ => return Ok(None),
+    };
+    settled(found, resource, what, limits).await.map(Some)
+}
+
+/// Unpacks what is packed and proves what can be proven before reading: an artifact by its manifest. A blob's stream gets the
+/// resource's digest as a second one to have at its end.
+async fn settled(found: Found, resource: &Resource, what: &str, limits: &Limits) -> Result<Settled, RepositoryError> {
+    let expected = expected_digest(resource, what)?;
+    let expected = expected.as_ref();
+    match found {
+        Found::Artifact(artifact) => {
+            prove(expected, &artifact.manifest, None, what)?;
+            Ok(Settled::Artifact(artifact))
         }
-        Err(last.expect("two places were tried"))
+        Found::Blob { stream, media_type } if artifact::is_packed(&media_type) => {
+            let (packed, artifact) = artifact::unpack(stream, expected, what, limits).await?;
+            let is_generic = resource.digest.as_ref().is_some_and(DigestSpec::is_generic);
+            prove(expected, &artifact.manifest, Some(&packed).filter(|_| is_generic), what)?;
+            Ok(Settled::Artifact(artifact))
+        }
+        Found::Blob { stream, .. } => Ok(Settled::Blob(stream.also(what, expected))),
     }
+}
+
+async fn open_local(
+    source: &dyn ComponentRepository,
+    component: &str,
+    reference: &Digest,
+    media_type: String,
+) -> Result<Found, RepositoryError> {
+    if !is_manifest_type(&media_type) {
+        let stream = source.open(component, reference, Content::Blob).await?;
+        return Ok(Found::Blob { stream, media_type });
+    }
+    let (store, repository) = (source.artifacts(), source.location(component));
+    let manifest = store.manifest(&repository, &Pointer::Digest(reference.clone())).await?;
+    Ok(Found::Artifact(Artifact { store, repository, manifest }))
+}
+
+/// First relative to the registry's host, then to the component's repository (ocm.md section 5).
+async fn open_relative(
+    source: &dyn ComponentRepository,
+    component: &str,
+    reference: &str,
+    what: &str,
+) -> Result<Found, RepositoryError> {
+    // A host that no registry has, so that docker's defaults do not apply.
+    let image = parse_image(&format!("relative.invalid/{}", reference.trim_start_matches('/')), what)?;
+    let store = source.artifacts();
+    let location = source.location(component);
+    let base = location.split(crate::source::DESCRIPTORS).next().unwrap_or_default().to_owned();
+    let mut last = None;
+    for repository in [image.repository.clone(), format!("{base}{}", image.repository)] {
+        match store.manifest(&repository, &image.pointer()).await {
+            Ok(manifest) => return Ok(Found::Artifact(Artifact { store, repository, manifest })),
+            Err(error) if error.kind() == ErrorKind::NotFound => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.expect("two places were tried"))
 }
 
 pub(crate) fn parse_image(text: &str, what: &str) -> Result<ImageReference, RepositoryError> {

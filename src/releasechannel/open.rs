@@ -60,15 +60,26 @@ pub(crate) fn repository(
     match reference {
         // A Repository that was made for a local channel points at its folder: the same path means the same content here.
         RepositoryRef::Ctf(path) if is_local(path) => local(path, options),
-        RepositoryRef::Ctf(path) => {
-            let store = Contents::open(path, &limits)?.into_store(limits.clone());
-            Ok(Arc::new(OciRepository::new(store, "", specification, limits)))
-        }
+        RepositoryRef::Ctf(path) => Ok(of_contents(Contents::open(path, &limits)?, reference, options)),
         RepositoryRef::Oci { host, sub_path, plain_http } => {
             let store = registries.of_host(host, *plain_http)?;
             Ok(Arc::new(OciRepository::new(store, sub_path, specification, limits)))
         }
     }
+}
+
+/// What is in the archive at a reference, where it is one.
+pub(crate) fn contents(reference: &RepositoryRef, options: &Options) -> Result<Option<Contents>, ResolveError> {
+    match reference {
+        RepositoryRef::Ctf(path) if !is_local(path) => Ok(Some(Contents::open(path, &options.limits)?)),
+        RepositoryRef::Ctf(_) | RepositoryRef::Oci { .. } => Ok(None),
+    }
+}
+
+/// The repository that an archive is. `reference` is what it is called.
+pub(crate) fn of_contents(contents: Contents, reference: &RepositoryRef, options: &Options) -> Arc<dyn ComponentRepository> {
+    let store = contents.into_store(options.limits.clone());
+    Arc::new(OciRepository::new(store, "", reference.specification(), options.limits.clone()))
 }
 
 fn open_component(source: &SourceRef, registries: &Arc<Registries>, options: &Options) -> Result<Opened, ResolveError> {
@@ -121,7 +132,7 @@ fn open_path(path: &Path, options: &Options) -> Result<Opened, ResolveError> {
             return Err(ResolveError::Source { text: place, reason });
         }
         let contents = Contents::open(path, &options.limits)?;
-        store_repository(contents, &RepositoryRef::Ctf(absolute(path)), options)
+        of_contents(contents, &RepositoryRef::Ctf(absolute(path)), options)
     };
     Ok(Opened { repositories: vec![repository], component: None, version: None, platform: None, place: format!("ctf::{place}") })
 }
@@ -134,12 +145,7 @@ fn is_local(path: &Path) -> bool {
 
 fn local(path: &Path, options: &Options) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
     let contents = crate::constructor::pack(path, &options.limits)?;
-    Ok(store_repository(contents, &RepositoryRef::Ctf(absolute(path)), options))
-}
-
-fn store_repository(contents: Contents, reference: &RepositoryRef, options: &Options) -> Arc<dyn ComponentRepository> {
-    let store = contents.into_store(options.limits.clone());
-    Arc::new(OciRepository::new(store, "", reference.specification(), options.limits.clone()))
+    Ok(of_contents(contents, &RepositoryRef::Ctf(absolute(path)), options))
 }
 
 /// The lock and a Repository object must mean the same file from everywhere.

@@ -16,7 +16,7 @@ use crate::closure::{Closure, Fallbacks, Node, Opener, Walk};
 use crate::config::Configuration;
 use crate::ctf::archive::gunzip_bytes;
 use crate::descriptor::{Descriptor, Resource};
-use crate::error::{ErrorKind, ResolveError};
+use crate::error::{ErrorKind, RepositoryError, ResolveError};
 use crate::fetch::Fetcher;
 use crate::open::{Opened, open};
 use crate::options::{Limits, Options};
@@ -74,14 +74,9 @@ pub async fn inspect(source: &SourceRef, selection: &Selection, options: &Option
 
 /// The descriptor of a component version alone: nothing that it refers to is looked for, and no signature is.
 pub async fn find_descriptor(source: &SourceRef, options: &Options) -> Result<Arc<Descriptor>, ResolveError> {
-    let options = &asked_for(source, options)?;
-    let registries = Registries::for_run(options)?;
-    let opened = open(source, &registries, options).await?;
-    let resolvers = if options.mirror_only { &[][..] } else { &registries.configuration().resolvers };
-    let fallbacks = Fallbacks::new(resolvers);
-    let root = find_root(&opened, &fallbacks, &|reference| crate::open::repository(reference, &registries, options)).await?;
+    let (root, repositories) = find_source_root(source, options).await?;
     let mut missing = None;
-    for repository in &opened.repositories {
+    for repository in &repositories {
         match repository.descriptor(&root).await {
             Ok(found) => return Ok(found.descriptor),
             Err(error) if error.kind() == ErrorKind::NotFound => missing = Some(error),
@@ -89,6 +84,20 @@ pub async fn find_descriptor(source: &SourceRef, options: &Options) -> Result<Ar
         }
     }
     Err(missing.expect("an opened source has at least one repository").into())
+}
+
+/// Which component version a source means, and where it may be.
+pub(crate) async fn find_source_root(
+    source: &SourceRef,
+    options: &Options,
+) -> Result<(ComponentVersion, Vec<Arc<dyn ComponentRepository>>), ResolveError> {
+    let options = &asked_for(source, options)?;
+    let registries = Registries::for_run(options)?;
+    let opened = open(source, &registries, options).await?;
+    let resolvers = if options.mirror_only { &[][..] } else { &registries.configuration().resolvers };
+    let fallbacks = Fallbacks::new(resolvers);
+    let root = find_root(&opened, &fallbacks, &|reference| crate::open::repository(reference, &registries, options)).await?;
+    Ok((root, opened.repositories))
 }
 
 /// The options with what SOURCE says, where it is a Platform file.
@@ -237,16 +246,26 @@ async fn settled(repository: &dyn ComponentRepository, listed: ComponentVersion)
     }
 }
 
+/// A shared registry often has no catalogue, or shows it to few: then somebody must say what is meant.
+fn listed(components: Result<Option<Vec<String>>, RepositoryError>, place: &str) -> Result<Vec<String>, ResolveError> {
+    let unlisted = |reason: String| ResolveError::Source { text: place.to_owned(), reason };
+    match components {
+        Ok(Some(components)) => Ok(components),
+        Ok(None) => Err(unlisted("the registry does not list what it holds: name the component after `//`".to_owned())),
+        Err(denied @ RepositoryError::Denied { .. }) => Err(unlisted(format!(
+            "{denied}: name the component after `//`, or give a login that may list what the registry holds, by --ocm-config or docker's config.json"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// In an archive with one channel: the component that no other refers to. Several versions of it: the highest release.
 async fn the_only_root(opened: &Opened) -> Result<ComponentVersion, ResolveError> {
     const LISTED: usize = 10_000;
     let mut all = Vec::new();
     let mut referenced = std::collections::BTreeSet::new();
     for repository in &opened.repositories {
-        let components = repository.components().await?.ok_or_else(|| ResolveError::Source {
-            text: opened.place.clone(),
-            reason: "the registry does not list what it holds: name the component after `//`".to_owned(),
-        })?;
+        let components = listed(repository.components().await, &opened.place)?;
         for component in components {
             for version in repository.versions(&component).await? {
                 let at = settled(repository.as_ref(), ComponentVersion::new(&component, version)).await;

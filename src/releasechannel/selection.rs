@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::descriptor::{Descriptor, Reference};
 use crate::error::ResolveError;
 use crate::options::Limits;
+use crate::repository::ComponentVersion;
 use crate::versions;
 
 /// What was chosen where a channel leaves a choice.
@@ -18,6 +19,8 @@ pub struct Selection {
     pub select: BTreeMap<String, String>,
     /// Value by label. Of the references to a component of which some have the label, only those with this value stay.
     pub labels: BTreeMap<String, String>,
+    /// All that there is, where something was made with a selection and says what it holds: other references are left out.
+    pub only: Option<BTreeSet<ComponentVersion>>,
 }
 
 /// Indices of the references that the selection keeps: first by their labels, and of those by version.
@@ -26,7 +29,12 @@ pub(crate) fn keep(descriptor: &Descriptor, selection: &Selection, limits: &Limi
         let what = format!("the number of references of {}:{}", descriptor.name, descriptor.version);
         return Err(ResolveError::Limit { what, limit: limits.references });
     }
-    let mut kept: Vec<usize> = (0..descriptor.references.len()).collect();
+    let is_there = |reference: &Reference| {
+        let at = || ComponentVersion::new(&reference.component, &reference.version);
+        selection.only.as_ref().is_none_or(|only| only.contains(&at()))
+    };
+    let mut kept: Vec<usize> =
+        (0..descriptor.references.len()).filter(|index| is_there(&descriptor.references[*index])).collect();
     for (label, value) in &selection.labels {
         kept = by_label(descriptor, kept, label, value)?;
     }
@@ -137,7 +145,7 @@ mod tests {
 
     fn kept(labels: &[(&str, &str)], select: &[(&str, &str)]) -> Result<Vec<usize>, ResolveError> {
         let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        let selection = Selection { labels: map(labels), select: map(select), distribution: None };
+        let selection = Selection { labels: map(labels), select: map(select), ..Selection::default() };
         let descriptor = umbrella();
         let kept = keep(&descriptor, &selection, &Limits::default())?;
         are_known([&descriptor].into_iter(), &selection)?;

@@ -95,6 +95,34 @@ fn what_is_missing_is_named_exactly() {
     plinth(&["bundle", "verify", &folder, "--lock", &folder]).with_code(4);
 }
 
+/// What was made with a selection is listed and verified for what it holds, which is said; what the whole lock names is missing in it.
+#[test]
+fn a_selection_is_listed_and_verified_for_what_it_holds() {
+    let site = Site::new();
+    let (host, file) = (site.registry.host(), site.path("some.tgz"));
+    let source = archive("ctf/v2-byval", CHANNEL);
+    let lock = site.lock(&source);
+    bundled(&[&source, "-f", &file, "--select", "acme.example/services/gateway=1.3.0"]).with_code(0);
+    let target = format!("{host}/some");
+    plinth(&["bundle", "push", &file, &target, "--plain-http", &host]).with_code(0);
+    for (place, listed) in [(&file, file.clone()), (&target, format!("{target}//"))] {
+        let at = ["--plain-http", host.as_str()];
+        for verb in [&["bundle", "ls"], &["channel", "ls"], &["channel", "show"]] {
+            let said = plinth(&[&verb[..], &[listed.as_str()], &at].concat()).with_code(0);
+            assert!(said.stderr.contains("made with a selection, which leaves 1 component references out"), "{}", said.stderr);
+            assert!(said.text().contains("1.3.0") && !said.text().contains("gateway:1.2.0"), "{}", said.text());
+        }
+        let own = plinth(&[&["bundle", "verify", place][..], &at].concat()).with_code(0);
+        assert!(own.stderr.contains("which nobody has signed") && own.stderr.contains("has everything of"), "{}", own.stderr);
+        assert!(own.stderr.contains("1 component references are not in the lock"), "{}", own.stderr);
+        let whole = plinth(&[&["bundle", "verify", place, "--lock", &lock][..], &at].concat()).with_code(4);
+        assert!(whole.text().contains("missing  component acme.example/services/gateway:1.2.0"), "{}", whole.text());
+        assert!(whole.stderr.contains("made with a selection, without 1 of the lock's component versions"), "{}", whole.stderr);
+    }
+    let foreign = plinth(&["bundle", "verify", &crate::corpus().join("ctf/v2-byval").display().to_string()]).with_code(4);
+    assert!(foreign.stderr.contains("--lock LOCK"), "{}", foreign.stderr);
+}
+
 #[test]
 fn a_broken_run_goes_on() {
     let site = Site::new();

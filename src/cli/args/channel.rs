@@ -179,9 +179,9 @@ pub struct BundleVerify {
     /// An archive, or REGISTRY[/PATH]
     #[arg(value_name = "FILE|REGISTRY")]
     pub place: String,
-    /// The lock that must be complete
+    /// The lock that must be complete (default: the one that the place itself brings, which nobody has signed)
     #[arg(long, value_name = "LOCK")]
-    pub lock: PathBuf,
+    pub lock: Option<PathBuf>,
     /// Only images of this platform (repeatable; default: all)
     #[arg(long, value_name = "OS/ARCHITECTURE")]
     pub platform: Vec<String>,

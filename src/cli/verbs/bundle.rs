@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use plinth_api::lock::{LockedRef, ReleaseLock};
 use plinth_releasechannel::{
-    Change, Channel, CheckedSignature, Contents, Format, Limits, PushRules, Registries, RepositoryRef, Selection,
-    bundle::{self, Completeness, Kept, Program, Survey},
+    Change, Channel, CheckedSignature, Contents, Format, Limits, Options, PushRules, Registries, RepositoryRef,
+    bundle::{self, Claims, Completeness, Kept, Program, Survey},
     program, push_by,
 };
 use plinth_run::Outcome;
@@ -19,6 +19,9 @@ use crate::{
     out::Out,
     table::{size, table},
 };
+
+/// Lines for people of what a place lacks.
+const MISSING: usize = 1_000;
 
 /// Runs `plinth bundle …`.
 pub(crate) async fn run(verb: Bundle, out: Out) -> Result<Outcome, Failure> {
@@ -131,12 +134,14 @@ async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
     let target = RepositoryRef::parse(&args.registry).map_err(|error| refusal(&error))?;
     let contents = open(&args.file, options.limits.clone()).await?;
     let registries = Registries::new(&options).map_err(|error| refusal(&error))?;
-    founded(&contents, &options.limits, args).await?;
-    proven(&contents, &registries, args, out).await?;
+    let claims = bundle::Claims::read(&contents, &options.limits).await;
+    founded(&claims, args)?;
+    proven(&claims, &registries, args, out)?;
     if !bundle::has_lock(&contents) {
         out.talk("note: plinth bundle create has not made this archive: it has no lock, so that nothing says what else should be in it");
     }
-    tell_referred(&contents, options.limits.clone(), out).await?;
+    tell_referred(&claims, out);
+    drop(claims);
     let rules = PushRules { move_tags: args.move_tags, mend: args.mend };
     let pushed = push_by(&contents, &target, &registries, rules).await.map_err(|error| refusal(&error.into()))?;
     pushed.moved.iter().for_each(|moved| out.talk(&format!("moved {moved}")));
@@ -149,25 +154,24 @@ async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
 }
 
 /// Nothing is published that the archive's own descriptors and lock do not say.
-async fn founded(contents: &Contents, limits: &Limits, args: &BundlePush) -> Result<(), Failure> {
-    let unfounded = bundle::unfounded(contents, limits).await;
+fn founded(claims: &Claims<'_>, args: &BundlePush) -> Result<(), Failure> {
+    let unfounded = claims.unfounded();
     if unfounded.is_empty() {
         return Ok(());
     }
-    let lines: Vec<String> = unfounded.iter().map(|line| format!("\n  {line}")).collect();
-    let message =
-        format!("the index of {} is not what its components say, and nothing was sent:{}", args.file.display(), lines.concat());
+    let (file, lines) = (args.file.display(), first_lines(&unfounded));
+    let message = format!("{file} is not what its components say, and nothing was sent:{lines}");
     Err(Failure::refused(message)
         .hint("somebody has changed the archive, or it is incomplete: make it again with plinth bundle create"))
 }
 
 /// With a key nothing is published that it does not prove.
-async fn proven(contents: &Contents, registries: &Registries, args: &BundlePush, out: Out) -> Result<(), Failure> {
-    let signed = bundle::signed(contents, registries).await.map_err(|error| refusal(&error))?;
+fn proven(claims: &Claims<'_>, registries: &Registries, args: &BundlePush, out: Out) -> Result<(), Failure> {
+    let signed = bundle::signed(claims, registries).map_err(|error| refusal(&error))?;
     signed.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     if !signed.unproven.is_empty() {
-        let lines: Vec<String> = signed.unproven.iter().map(|line| format!("\n  {line}")).collect();
-        let message = format!("{} is not proven by its signatures, and nothing was sent:{}", args.file.display(), lines.concat());
+        let (file, lines) = (args.file.display(), first_lines(&signed.unproven));
+        let message = format!("{file} is not proven by its signatures, and nothing was sent:{lines}");
         return Err(
             Failure::refused(message).hint("somebody has changed the archive, or the key is another one than it was signed with")
         );
@@ -181,34 +185,47 @@ async fn proven(contents: &Contents, registries: &Registries, args: &BundlePush,
 }
 
 /// An archive by reference takes no content along: whoever pushes one should know.
-async fn tell_referred(contents: &Contents, limits: Limits, out: Out) -> Result<(), Failure> {
-    let referred = bundle::referred(contents, limits).await.map_err(|error| refusal(&error))?;
+fn tell_referred(claims: &Claims<'_>, out: Out) {
+    let referred = claims.referred();
     if let Some(first) = referred.first() {
         let count = referred.len();
         out.talk(&format!(
             "note: {count} resources are only referred to and are not in the archive, such as {first}: plinth bundle create brings them along"
         ));
     }
-    Ok(())
+}
+
+/// Of an archive that somebody has filled with faults, the first ones are enough.
+fn first_lines(lines: &[String]) -> String {
+    const FIRST: usize = 50;
+    let first: Vec<String> = lines.iter().take(FIRST).map(|line| format!("\n  {line}")).collect();
+    let first = first.concat();
+    match lines.len().saturating_sub(FIRST) {
+        0 => first,
+        more => format!("{first}\n  … and {more} more"),
+    }
 }
 
 /// Everything of the lock is looked for, and read to its end.
 async fn verify(args: &BundleVerify, out: Out) -> Result<Outcome, Failure> {
     let options = load::access(&args.access);
-    let lock = plinth_releasechannel::the_lock_file(&args.lock).map_err(|error| {
-        let failure = refusal(&error);
-        Failure { message: format!("--lock: {}", failure.message), ..failure }
-    })?;
     let kept = platforms(&args.platform)?;
     let place = if Path::new(&args.place).exists() {
         RepositoryRef::Ctf(args.place.clone().into())
     } else {
         RepositoryRef::parse(&args.place).map_err(|error| refusal(&error))?
     };
+    let lock = lock_for(args, &place, &options, out).await?;
     let found = bundle::missing_at(&place, &lock, &kept, &options).await.map_err(|error| refusal(&error))?;
     found.remarks.iter().for_each(|remark| out.talk(&format!("note: {remark}")));
     match args.output {
-        Output::Human => found.missing.iter().for_each(|what| out.data(&format!("missing  {what}"))),
+        Output::Human => {
+            found.missing.iter().take(MISSING).for_each(|what| out.data(&format!("missing  {what}")));
+            let more = found.missing.len().saturating_sub(MISSING);
+            if more > 0 {
+                out.talk(&format!("note: {more} more are missing, which -o json lists"));
+            }
+        }
         Output::Json => out.data(&completeness(&place, &lock, &found).to_string()),
     }
     if !found.missing.is_empty() {
@@ -220,6 +237,22 @@ async fn verify(args: &BundleVerify, out: Out) -> Result<Outcome, Failure> {
     let program = found.program.as_ref().map(|program| format!(", and {program}")).unwrap_or_default();
     out.talk(&format!("{place} has everything of {} {}{program}", lock.root.name, lock.root.version));
     Ok(Outcome::Done)
+}
+
+/// The lock that was given, else the one that the place itself brings.
+async fn lock_for(args: &BundleVerify, place: &RepositoryRef, options: &Options, out: Out) -> Result<ReleaseLock, Failure> {
+    let Some(path) = &args.lock else {
+        let own = bundle::lock_at(place, options).await.map_err(|error| refusal(&error))?;
+        let none =
+            || Failure::refused(format!("{place} brings no lock")).hint("--lock LOCK names the one that it must be complete for");
+        let own = own.ok_or_else(none)?;
+        out.talk("note: without --lock it is verified for the lock that it brings itself, which nobody has signed");
+        return Ok(own);
+    };
+    plinth_releasechannel::the_lock_file(path).map_err(|error| {
+        let failure = refusal(&error);
+        Failure { message: format!("--lock: {}", failure.message), ..failure }
+    })
 }
 
 fn completeness(place: &RepositoryRef, lock: &ReleaseLock, found: &Completeness) -> Value {
@@ -235,7 +268,7 @@ fn completeness(place: &RepositoryRef, lock: &ReleaseLock, found: &Completeness)
 }
 
 async fn list(args: &BundleList, out: Out) -> Result<Outcome, Failure> {
-    let channel = load::inspected(&args.source, &Selection::default(), &load::options(&args.source)).await?;
+    let channel = load::held(&args.source).await?;
     load::tell_remarks(&channel, out);
     let kept = kept(&platforms(&args.platform)?, &channel).await?;
     let mut survey = bundle::survey(&channel, &kept).await.map_err(|error| refusal(&error))?;

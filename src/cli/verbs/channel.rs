@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path};
 use plinth_api::lock::{LockedRef, ReleaseLock};
 use plinth_cluster::chain;
 use plinth_releasechannel::{
-    Format, Limits, Selection, SourceRef, difference, find_descriptor,
+    Format, Limits, SourceRef, difference, find_descriptor,
     normalise::{Normalisation, normalise as normal_form},
     pack as pack_folder,
 };
@@ -36,7 +36,7 @@ pub(crate) async fn run(verb: Channel, out: Out) -> Result<Outcome, Failure> {
 }
 
 async fn show(args: &ChannelRead, out: Out) -> Result<Outcome, Failure> {
-    let channel = load::inspected(&args.source, &Selection::default(), &load::options(&args.source)).await?;
+    let channel = load::held(&args.source).await?;
     load::tell_remarks(&channel, out);
     match args.output {
         Output::Human => tree(&channel.lock).iter().for_each(|line| out.data(line)),

@@ -100,7 +100,7 @@ fn no_version(component: &str, wanted: &str, there: &[String]) -> Failed {
 
 fn selection(spec: &PlatformSpec) -> Selection {
     let distribution = spec.distribution.as_ref().map(|choice| (choice.name.clone(), choice.version.clone()));
-    Selection { distribution, select: spec.select.clone(), labels: spec.labels.clone() }
+    Selection { distribution, select: spec.select.clone(), labels: spec.labels.clone(), ..Selection::default() }
 }
 
 /// As `up` has them, but for what only it writes.

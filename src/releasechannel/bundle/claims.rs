@@ -12,42 +12,22 @@ use super::{LOCK_REPOSITORY, origin, proof};
 use crate::access::Access;
 use crate::closure::Node;
 use crate::ctf::{Contents, IndexEntry};
+use crate::descriptor::Resource;
 use crate::digest::Digest;
 use crate::error::RepositoryError;
-use crate::fetch::{expected_digest, is_manifest_type, prove};
+use crate::fetch::{Settled, expected_digest, is_manifest_type, settle_beside};
 use crate::options::Limits;
 use crate::program;
 use crate::repository::{ComponentRepository, ComponentVersion, Manifest, OciRepository, Pointer, entry_digest};
 use crate::source::DESCRIPTORS;
 use crate::versions::from_tag;
 
-/// What keeps an archive from being published, each named by its entry of the index; empty where all of the index is founded: a component
-/// version by its own descriptor and by the signed digests that lead to it, an ordinary name by the resource that is called so, and everything by the lock where there is one. What
-/// the lock names must be there. No layer is read.
-pub async fn unfounded(contents: &Contents, limits: &Limits) -> Vec<String> {
-    let mut claims = Claims::new(contents, limits);
-    claims.components().await;
-    claims.locks().await;
-    claims.wrong.extend(contradicted(&claims.nodes));
-    claims.wrong.extend(clashes(&claims.called));
-    let wrong: Vec<String> = contents.artifacts.iter().filter_map(|entry| claims.entry(entry)).collect();
-    claims.wrong.extend(wrong);
-    claims.all_names_are_listed();
-    claims.wrong
-}
-
-/// The component versions that the index has a tag for and that can be read.
-pub(super) async fn nodes(contents: &Contents, limits: &Limits) -> Nodes {
-    let mut claims = Claims::new(contents, limits);
-    claims.components().await;
-    claims.nodes
-}
-
-struct Claims<'a> {
+/// An archive, read once for everything that is asked of it: its component versions, and what its lock says.
+pub struct Claims<'a> {
     contents: &'a Contents,
     limits: &'a Limits,
     repository: Arc<OciRepository>,
-    nodes: Nodes,
+    pub(super) nodes: Nodes,
     /// Images by their ordinary names.
     called: Vec<Called>,
     /// Positions in these by repository and tag.
@@ -60,6 +40,39 @@ struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
+    /// Reads descriptors and locks, and proves every resource that is in the archive by its digest. A layer is read only where nothing less
+    /// proves it.
+    pub async fn read(contents: &'a Contents, limits: &'a Limits) -> Self {
+        let mut claims = Self::new(contents, limits);
+        claims.components().await;
+        claims.locks().await;
+        claims
+    }
+
+    /// What keeps the archive from being published, each named by its entry of the index or its resource; empty where all of the index is
+    /// founded: a component version by its own descriptor and by the signed digests that lead to it, content by the digest of the resource
+    /// that leads to it, an ordinary name by the resource that is called so, and everything by the lock where there is one. What the lock
+    /// names must be there.
+    pub fn unfounded(&self) -> Vec<String> {
+        let mut wrong = self.wrong.clone();
+        wrong.extend(contradicted(&self.nodes));
+        wrong.extend(clashes(&self.called));
+        wrong.extend(self.contents.artifacts.iter().filter_map(|entry| self.entry(entry)));
+        wrong.extend(self.unlisted_names());
+        wrong
+    }
+
+    /// Resources whose content is elsewhere, each with its access.
+    pub fn referred(&self) -> Vec<String> {
+        let resources =
+            self.nodes.iter().flat_map(|(at, node)| node.descriptor.resources.iter().map(move |resource| (at, resource)));
+        let line = |(at, resource): (&ComponentVersion, &Resource)| {
+            let place = super::complete::leads_out(&Access::read(&resource.access))?;
+            Some(format!("{} of {at} ({place})", resource.identity))
+        };
+        resources.filter_map(line).collect()
+    }
+
     fn new(contents: &'a Contents, limits: &'a Limits) -> Self {
         let store = contents.clone().into_store(limits.clone());
         let repository = Arc::new(OciRepository::new(store, "", Value::Null, limits.clone()));
@@ -94,22 +107,45 @@ impl<'a> Claims<'a> {
         let source: Arc<dyn ComponentRepository> = self.repository.clone();
         let (kept, path) = ((0..found.descriptor.references.len()).collect(), vec![at.clone()]);
         let node = Node { descriptor: found.descriptor, digest: found.digest, repository: 0, source, path, kept };
+        self.nodes.insert(at.clone(), node.clone());
         self.below(&entry.repository, &entry.digest).await?;
         for resource in &node.descriptor.resources {
-            let Access::LocalBlob { reference, media_type, reference_name } = Access::read(&resource.access) else { continue };
-            if !is_manifest_type(&media_type) {
-                continue;
-            }
             let what = format!("resource {} of {at}", resource.identity);
-            let manifest = self.manifest(&entry.repository, &reference).await?;
-            prove(expected_digest(resource, &what)?.as_ref(), &manifest, None, &what)?;
-            let Some(called) = Called::new(what, &reference_name, reference) else { continue };
-            self.below(&called.repository, &called.digest).await?;
-            self.by_name.entry((called.repository.clone(), called.tag.clone())).or_insert(self.called.len());
-            self.called.push(called);
+            if let Err(error) = self.resource(&node, resource, &what).await {
+                self.wrong.push(format!("{what}: {error}"));
+            }
         }
-        self.nodes.insert(at.clone(), node);
         Ok(())
+    }
+
+    /// What a resource leads to must be what its digest says: its access is signed by nobody.
+    async fn resource(&mut self, node: &Node, resource: &Resource, what: &str) -> Result<(), RepositoryError> {
+        let access = Access::read(&resource.access);
+        if self.is_proven_by_name(resource, &access, what)? {
+            return Ok(());
+        }
+        let (source, component) = (self.repository.as_ref(), node.descriptor.name.as_str());
+        match settle_beside(source, component, resource, what, self.limits).await? {
+            Some(Settled::Blob(stream)) if expected_digest(resource, what)?.is_some() => stream.drain().await?,
+            Some(Settled::Blob(_)) | None => {}
+            Some(Settled::Artifact(artifact)) => {
+                let Access::LocalBlob { media_type, reference_name, .. } = access else { return Ok(()) };
+                let digest = artifact.manifest.digest;
+                let called = Called::new(what.to_owned(), &reference_name, digest).filter(|_| is_manifest_type(&media_type));
+                let Some(called) = called else { return Ok(()) };
+                self.below(&called.repository, &called.digest).await?;
+                self.by_name.entry((called.repository.clone(), called.tag.clone())).or_insert(self.called.len());
+                self.called.push(called);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a blob has the very digest that its resource says, so that it need not be read: whoever reads it hashes it.
+    fn is_proven_by_name(&self, resource: &Resource, access: &Access, what: &str) -> Result<bool, RepositoryError> {
+        let Access::LocalBlob { reference, media_type, .. } = access else { return Ok(false) };
+        let is_there = self.contents.blobs.contains_key(reference);
+        Ok(is_there && !is_manifest_type(media_type) && expected_digest(resource, what)?.as_ref() == Some(reference))
     }
 
     async fn manifest(&self, repository: &str, digest: &Digest) -> Result<Manifest, RepositoryError> {
@@ -195,16 +231,17 @@ impl<'a> Claims<'a> {
     }
 
     /// What a bundle has beside its component it also has by name.
-    fn all_names_are_listed(&mut self) {
+    fn unlisted_names(&self) -> Vec<String> {
         if self.locked.is_none() {
-            return;
+            return Vec::new();
         }
         let listed: BTreeSet<(&String, &String)> =
             self.contents.artifacts.iter().filter_map(|entry| Some((&entry.repository, entry.tag.as_ref()?))).collect();
-        for ((repository, tag), at) in self.by_name.iter().filter(|((repository, tag), _)| !listed.contains(&(repository, tag))) {
-            let what = &self.called[*at].what;
-            self.wrong.push(format!("{repository}:{tag}: {what} is called so, and it is not in the index"));
-        }
+        let unlisted = self.by_name.iter().filter(|((repository, tag), _)| !listed.contains(&(repository, tag)));
+        let line = |((repository, tag), at): (&(String, String), &usize)| {
+            format!("{repository}:{tag}: {} is called so, and it is not in the index", self.called[*at].what)
+        };
+        unlisted.map(line).collect()
     }
 }
 

@@ -7,11 +7,12 @@ use plinth_api::lock::{LockedResource, ReleaseLock};
 
 use super::names::{self, Called};
 use super::origin::{self, Origin};
-use super::{Kept, proof};
+use super::{Claims, Kept, proof, signed};
 use crate::access::Access;
 #[cfg(test)]
 use crate::channel::Channel;
 use crate::closure::{Closure, Node};
+use crate::ctf::Contents;
 use crate::descriptor::Resource;
 use crate::error::{ErrorKind, RepositoryError, ResolveError};
 use crate::fetch::{Artifact, Fetcher, Settled, is_manifest_type};
@@ -46,8 +47,9 @@ fn asking_again(options: &Options) -> Result<(Fetcher, Options), ResolveError> {
 
 /// Looks for everything of a lock in an archive or a mirror, which may lack anything, so that it cannot be resolved. All content is read and
 /// hashed; descriptors are compared with the lock, references with their digests, signatures with the keys of the options; and images are
-/// looked for under their ordinary names. Nothing outside of the place counts as being there. An error is only what keeps from looking, such
-/// as a registry that cannot be reached.
+/// looked for under their ordinary names. Of an archive where nothing is missing, all that keeps it from being pushed is named, too
+/// ([`Claims::unfounded`], and for a bundle [`super::signed`]). Nothing outside of the place counts as being there. An error is only what keeps
+/// from looking, such as a registry that cannot be reached.
 pub async fn missing_at(
     place: &RepositoryRef,
     lock: &ReleaseLock,
@@ -57,6 +59,9 @@ pub async fn missing_at(
     let mut looked = Look::open(place, kept, options).await?;
     looked.channel(lock).await?;
     looked.program(lock).await?;
+    if looked.found.missing.is_empty() {
+        looked.index().await?;
+    }
     Ok(looked.found)
 }
 
@@ -75,9 +80,13 @@ async fn opened(
     place: &RepositoryRef,
     fetcher: &Fetcher,
     options: &Options,
-) -> Result<Arc<dyn ComponentRepository>, ResolveError> {
+) -> Result<(Arc<dyn ComponentRepository>, Option<Contents>), ResolveError> {
     let (reference, registries, options) = (place.clone(), Arc::clone(&fetcher.registries), options.clone());
-    let opened = tokio::task::spawn_blocking(move || crate::open::repository(&reference, &registries, &options)).await;
+    let open = move || match crate::open::contents(&reference, &options)? {
+        Some(contents) => Ok((crate::open::of_contents(contents.clone(), &reference, &options), Some(contents))),
+        None => Ok((crate::open::repository(&reference, &registries, &options)?, None)),
+    };
+    let opened = tokio::task::spawn_blocking(open).await;
     opened.unwrap_or_else(|error| {
         Err(ResolveError::Source { text: place.to_string(), reason: format!("opening it ended with {error}") })
     })
@@ -101,6 +110,8 @@ struct Look<'a> {
     fetcher: Fetcher,
     keys: KeyRing,
     repository: Arc<dyn ComponentRepository>,
+    /// Of an archive.
+    contents: Option<Contents>,
     kept: &'a Kept,
     /// Whether references to other places can be followed; an archive has what is in it.
     leads_out: bool,
@@ -119,9 +130,9 @@ impl<'a> Look<'a> {
         }
         let (fetcher, options) = asking_again(&options)?;
         let keys = KeyRing::load(&options, fetcher.registries.configuration())?;
-        let repository = opened(place, &fetcher, &options).await?;
+        let (repository, contents) = opened(place, &fetcher, &options).await?;
         let (images, found) = (Vec::new(), Completeness::default());
-        Ok(Self { fetcher, keys, repository, kept, leads_out, is_ours: false, images, found })
+        Ok(Self { fetcher, keys, repository, contents, kept, leads_out, is_ours: false, images, found })
     }
 
     /// Everything that the lock names.
@@ -130,6 +141,9 @@ impl<'a> Look<'a> {
         let nodes = self.nodes(lock, &root).await?;
         let original = self.original(&root).await?;
         self.is_ours = original.is_some();
+        if let Some(original) = &original {
+            self.found.remarks.extend(selected(&original.lock, lock));
+        }
         let mut left_out = 0;
         for locked in &lock.components {
             let Some(node) = nodes.get(&ComponentVersion::new(&locked.name, &locked.version)) else { continue };
@@ -235,6 +249,18 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
+    /// What keeps an archive from being pushed.
+    async fn index(&mut self) -> Result<(), ResolveError> {
+        let Some(contents) = &self.contents else { return Ok(()) };
+        let claims = Claims::read(contents, &self.fetcher.limits).await;
+        self.found.missing.extend(claims.unfounded());
+        // Of what somebody else has made, more may be there than the lock is about.
+        if self.is_ours {
+            self.found.missing.extend(signed(&claims, &self.fetcher.registries)?.unproven);
+        }
+        Ok(())
+    }
+
     async fn component(&mut self, node: &Node, locked: &[LockedResource]) -> Result<(), ResolveError> {
         let at = node.at();
         let in_node = |source| ResolveError::Repository { path: node.path.clone(), source };
@@ -308,6 +334,18 @@ impl<'a> Look<'a> {
     fn lacks(&mut self, what: String, error: RepositoryError) -> Result<(), RepositoryError> {
         lacks(&mut self.found.missing, what, error)
     }
+}
+
+/// What the place says that it was made without. It is not believed: what the lock names is missing all the same.
+fn selected(own: &ReleaseLock, lock: &ReleaseLock) -> Option<String> {
+    let has =
+        |of: &ReleaseLock, name: &str, version: &str| of.components.iter().any(|one| one.name == name && one.version == version);
+    let left_out = lock.components.iter().filter(|one| !has(own, &one.name, &one.version)).count();
+    (left_out > 0).then(|| {
+        format!(
+            "it says that it was made with a selection, without {left_out} of the lock's component versions: without --lock, or with a lock of that selection, it is verified for what it holds"
+        )
+    })
 }
 
 /// What is not there is named; what could not be looked for is an error.

@@ -21,14 +21,14 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value, json};
 
 pub use carried::{Program, survey_program};
-pub use claims::unfounded;
+pub use claims::Claims;
 #[cfg(test)]
 pub(crate) use complete::missing;
 pub use complete::{Completeness, missing_at, of_lock};
 pub use held::{Held, hold};
 pub use kept::Kept;
 use names::{Called, clash};
-pub use origin::{kept_at, original_lock};
+pub use origin::{inspect_held, kept_at, lock_at, original_lock};
 pub use signed::{Signed, signed};
 use staging::{Fetched, Staging};
 pub use survey::{Item, Survey, survey};
@@ -41,11 +41,7 @@ use crate::ctf::{Contents, IndexEntry};
 use crate::descriptor::{Descriptor, Resource, Schema};
 use crate::error::{RepositoryError, ResolveError};
 use crate::normalise::{Normalisation, normalise};
-use crate::options::Limits;
 use crate::program;
-use crate::repository::{ComponentRepository, ComponentVersion, OciRepository};
-use crate::source::DESCRIPTORS;
-use crate::versions::from_tag;
 
 /// Repository, inside a bundle and a mirror, of the lock that the bundle was made from. It has the original references.
 pub const LOCK_REPOSITORY: &str = "plinth.dev/lock";
@@ -168,25 +164,6 @@ fn add_component(node: &Node, fetched: Vec<Packed>, bundle: &mut Bundle) -> Resu
     let bytes = serde_json::to_vec(&document).expect("a descriptor is plain data");
     store(&mut bundle.contents, &read, bytes, &blobs);
     Ok(())
-}
-
-/// Resources of the component versions in an archive whose content is elsewhere, each with its access.
-pub async fn referred(contents: &Contents, limits: Limits) -> Result<Vec<String>, ResolveError> {
-    let store = contents.clone().into_store(limits.clone());
-    let repository = OciRepository::new(store, "", Value::Null, limits);
-    let mut referred = Vec::new();
-    for entry in &contents.artifacts {
-        let component = entry.repository.strip_prefix(DESCRIPTORS).and_then(|rest| rest.strip_prefix('/'));
-        let (Some(component), Some(tag)) = (component, &entry.tag) else { continue };
-        // What cannot be read is pushed as it is; whoever resolves it will say why.
-        let Ok(found) = repository.descriptor(&ComponentVersion::new(component, from_tag(tag))).await else { continue };
-        for resource in &found.descriptor.resources {
-            if let Some(place) = complete::leads_out(&Access::read(&resource.access)) {
-                referred.push(format!("{} of {component}:{} ({place})", resource.identity, found.descriptor.version));
-            }
-        }
-    }
-    Ok(referred)
 }
 
 /// The elements of a list of the document, each with how it was read.

@@ -11,9 +11,11 @@ use crate::assembly::{MANIFEST, added};
 use crate::channel::Channel;
 use crate::ctf::{Contents, IndexEntry};
 use crate::error::{ErrorKind, RepositoryError, ResolveError};
-use crate::options::Limits;
+use crate::options::{Limits, Options};
 use crate::repository::{ArtifactStore, ComponentRepository, ComponentVersion, Pointer, entry_digest, media_type};
-use crate::source::DESCRIPTORS;
+use crate::resolve::{find_source_root, inspect};
+use crate::selection::Selection;
+use crate::source::{DESCRIPTORS, RepositoryRef, SourceRef};
 use crate::versions::to_tag;
 
 /// Annotation of the lock's manifest: the platforms that are kept, where not all are.
@@ -53,6 +55,36 @@ fn key(component: &LockedComponent) -> String {
 /// The lock that a bundle was made from, where the channel is one: it has the original references.
 pub async fn original_lock(channel: &Channel) -> Result<Option<ReleaseLock>, ResolveError> {
     Ok(of(channel).await?.map(|origin| origin.lock))
+}
+
+/// Resolves a channel for looking at it, as [`inspect`] does. A bundle that was made with a selection is read as far as it says that it goes,
+/// which is a remark.
+pub async fn inspect_held(source: &SourceRef, options: &Options) -> Result<Channel, ResolveError> {
+    let whole = inspect(source, &Selection::default(), options).await;
+    let Err(error @ ResolveError::BrokenReference { .. }) = whole else { return whole };
+    let Some(lock) = lock_of(source, options).await? else { return Err(error) };
+    let only = lock.components.iter().map(|component| ComponentVersion::new(&component.name, &component.version)).collect();
+    let selection = Selection { only: Some(only), ..Selection::default() };
+    let mut channel = inspect(source, &selection, options).await?;
+    let left_out: usize =
+        channel.closure.nodes.values().map(|node| node.descriptor.references.len() - node.references().count()).sum();
+    channel.remarks.push(format!("it was made with a selection, which leaves {left_out} component references out"));
+    Ok(channel)
+}
+
+/// The lock that a place says it was made from, where it is a bundle with one channel. Nobody has signed it.
+pub async fn lock_at(place: &RepositoryRef, options: &Options) -> Result<Option<ReleaseLock>, ResolveError> {
+    lock_of(&SourceRef::Registry(place.clone()), options).await
+}
+
+async fn lock_of(source: &SourceRef, options: &Options) -> Result<Option<ReleaseLock>, ResolveError> {
+    let (root, repositories) = find_source_root(source, options).await?;
+    for repository in &repositories {
+        if let Some(origin) = at(repository.as_ref(), &root, &options.limits).await? {
+            return Ok(Some(origin.lock));
+        }
+    }
+    Ok(None)
 }
 
 /// The platforms that a bundle was made for, where the channel is in one; else all.

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claims;
+use super::Claims;
 use crate::closure::{Closure, Node};
-use crate::ctf::Contents;
 use crate::error::ResolveError;
 use crate::program;
 use crate::registry::Registries;
@@ -27,13 +26,13 @@ pub struct Signed {
 pub(super) type Nodes = BTreeMap<ComponentVersion, Node>;
 
 /// Proves every root of an archive with the keys of the options, as `bundle verify` proves that of a lock. With a key, nothing may be there
-/// that no proven root leads to, but plinth itself, which is said. Whether the index is founded is [`super::unfounded`]'s question.
-pub async fn signed(contents: &Contents, registries: &Registries) -> Result<Signed, ResolveError> {
+/// that no proven root leads to, but plinth itself, which is said. Whether the index is founded is [`Claims::unfounded`]'s question.
+pub fn signed(claims: &Claims<'_>, registries: &Registries) -> Result<Signed, ResolveError> {
     let keys = KeyRing::load(registries.options(), registries.configuration())?;
-    let nodes = claims::nodes(contents, &registries.options().limits).await;
+    let nodes = &claims.nodes;
     let (mut signed, mut proven) = (Signed::default(), BTreeSet::new());
-    for root in roots(&nodes) {
-        let below = below(&nodes, root)?;
+    for root in roots(nodes) {
+        let below = below(nodes, root)?;
         let found = findings(&below, root, &keys, crate::resolve::now());
         if found.signatures.iter().any(|signature| signature.is_proven) {
             proven.extend(below.into_keys());

@@ -16,6 +16,11 @@ use super::*;
 
 const CHANNEL: &str = "acme.example/releasechannel/stable:2026.11.0";
 
+/// What keeps an archive from being pushed.
+async fn unfounded(contents: &Contents) -> Vec<String> {
+    Claims::read(contents, &Limits::default()).await.unfounded()
+}
+
 async fn channel_at(place: &str, options: &Options) -> Channel {
     inspect(&SourceRef::parse(&format!("{place}//{CHANNEL}")).unwrap(), &Selection::default(), options).await.unwrap()
 }

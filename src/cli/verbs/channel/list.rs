@@ -1,7 +1,7 @@
 //! `plinth channel ls`: components, or artifacts with all their versions, registries and pull secrets.
 
 use plinth_api::lock::{LockedComponent, ReleaseLock};
-use plinth_releasechannel::{Artifact, PullSecret, Selection, artifacts, versions};
+use plinth_releasechannel::{Artifact, PullSecret, artifacts, versions};
 use plinth_run::Outcome;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::{
 
 /// Runs `plinth channel ls`.
 pub(super) async fn run(args: &ChannelList, out: Out) -> Result<Outcome, Failure> {
-    let channel = load::inspected(&args.source, &Selection::default(), &load::options(&args.source)).await?;
+    let channel = load::held(&args.source).await?;
     if let Some(range) = &args.version {
         let bad = |error| Failure::refused(format!("--version: {error}")).hint("a range is such as 1.2.3, ~1.2 or >=1.0 <2");
         versions::Constraint::parse(range).map_err(bad)?;

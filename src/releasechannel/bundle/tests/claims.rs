@@ -22,7 +22,7 @@ fn swap(entries: &mut [IndexEntry], repository: &str, one: &str, other: &str) {
 #[tokio::test]
 async fn show_04_founded() {
     let (contents, _, _folder) = bundle().await;
-    assert_eq!(unfounded(&contents, &Limits::default()).await, Vec::<String>::new());
+    assert_eq!(unfounded(&contents).await, Vec::<String>::new());
     let gateway = format!("component-descriptors/{}", GATEWAY.0);
     let some = contents.artifacts[0].clone();
     let added = |repository: &str, tag: Option<&str>| IndexEntry {
@@ -85,7 +85,7 @@ async fn show_04_founded() {
     for (change, words) in &cases {
         let mut changed = contents.clone();
         change(&mut changed.artifacts);
-        let found = unfounded(&changed, &Limits::default()).await;
+        let found = unfounded(&changed).await;
         assert!(found.iter().any(|line| line.contains(words)), "{words}: {found:?}");
     }
     // No signature covers what an image is called: the lock remembers it.
@@ -96,10 +96,49 @@ async fn show_04_founded() {
         image["access"]["referenceName"] = "library/alpine:3.20".into();
     })
     .await;
-    let found = unfounded(&renamed, &Limits::default()).await;
+    let found = unfounded(&renamed).await;
     let words = "it is called library/alpine:3.20, and upstream/gateway:1.3.0 in the lock";
     assert!(found.iter().any(|line| line.contains(words)), "{found:?}");
     eprintln!("SHOW 04 founded {0}/{0} changes of an archive's index refused by name", cases.len() + 1);
+}
+
+/// No signature covers an access: one that was edited leads to other content than the digest of its resource, and is neither pushed nor
+/// found complete.
+#[tokio::test]
+async fn an_access_that_leads_to_another_blob_is_unfounded() {
+    let (contents, lock, _folder) = bundle().await;
+    let source = Contents::open(&data().join("ocm/ctf/v1-byval"), &Limits::default()).unwrap();
+    let packed = channel_at(&archive("v1-byval"), &offline()).await;
+    let access = |name: &str| {
+        let resources = packed.lock.components.iter().flat_map(|component| &component.resources);
+        resources.into_iter().find(|resource| resource.name == name).unwrap().access.clone()
+    };
+    let mut all = contents.clone();
+    all.blobs.extend(source.blobs);
+    // A plain blob, an image instead of it, a packed artifact set, and content that is not there.
+    let (blob, set) = (access("rgd"), access("image"));
+    let lost = json!({"type": "localBlob", "localReference": Digest::of(b"lost").as_str(), "mediaType": "text/plain"});
+    for (resource, access) in [("chart-tgz", &blob), ("chart-tgz", &set), ("image", &set), ("rgd", &lost)] {
+        let mut changed = all.clone();
+        rewrite(&mut changed, GATEWAY, &|document| {
+            let resources = document["component"]["resources"].as_array_mut().unwrap();
+            let found = resources.iter_mut().find(|found| found["name"] == resource).unwrap();
+            assert_ne!(found["access"], *access);
+            found["access"] = access.clone();
+        })
+        .await;
+        let found = unfounded(&changed).await;
+        let words = format!("resource {resource} of acme.example/services/gateway:1.3.0: ");
+        assert!(found.iter().any(|line| line.starts_with(&words)), "{resource} {access}: {found:?}");
+        let missing = verified(&changed, &lock, &offline()).await.missing;
+        assert!(missing.iter().any(|line| line.contains(words.trim_end_matches(": "))), "{resource} {access}: {missing:?}");
+    }
+    // What keeps it from being pushed keeps it from being complete.
+    let mut more = contents.clone();
+    more.artifacts.push(IndexEntry { repository: "library/alpine".into(), ..contents.artifacts[0].clone() });
+    let missing = verified(&more, &lock, &offline()).await.missing;
+    assert_eq!(missing, unfounded(&more).await);
+    assert!(missing.len() == 1 && missing[0].contains("library/alpine"), "{missing:?}");
 }
 
 /// Archives of both tools have no lock, and older manifests without a tag; nothing of that is a fault. A child that is not what its signed
@@ -111,7 +150,7 @@ async fn archives_of_both_tools_are_founded() {
     let signed = names("signed").into_iter().map(|name| format!("signed/{name}"));
     for name in all.chain(signed) {
         let contents = Contents::open(&data().join("ocm").join(&name), &Limits::default()).unwrap();
-        let found = unfounded(&contents, &Limits::default()).await;
+        let found = unfounded(&contents).await;
         let is_named = |line: &String| line.starts_with("reference ledger,track=new of ");
         assert!(found.iter().all(is_named), "{name}: {found:?}");
         assert_eq!(found.is_empty(), name != "signed/neg-child-changed", "{name}: {found:?}");
@@ -130,7 +169,7 @@ async fn a_part_of_a_bundle_is_founded() {
     let mut part = create(&part, &folder.path().join("blobs"), &Kept::default()).await.unwrap();
     add_program(&mut part, &folder.path().join("plinth"), "v0.1.0", &folder.path().join("blobs")).unwrap();
     assert!(part.contents.artifacts.len() < contents.artifacts.len());
-    assert_eq!(unfounded(&part.contents, &Limits::default()).await, Vec::<String>::new());
+    assert_eq!(unfounded(&part.contents).await, Vec::<String>::new());
 }
 
 /// Two components, each with an image of one name; `same` is whether it is one image.
@@ -163,8 +202,7 @@ async fn one_name_of_two_images_is_refused_everywhere() {
         let source = SourceRef::parse(&format!("ctf::{}//acme.example/top:1.0.0", path.display())).unwrap();
         let channel = inspect(&source, &Selection::default(), &offline()).await.unwrap();
         let created = create(&channel, &folder.path().join("blobs"), &Kept::default()).await;
-        let (pushed, verified) =
-            (unfounded(&contents, &Limits::default()).await, verified(&contents, &channel.lock, &offline()).await.missing);
+        let (pushed, verified) = (unfounded(&contents).await, verified(&contents, &channel.lock, &offline()).await.missing);
         if same {
             assert_eq!(created.unwrap().remarks, Vec::<String>::new());
             assert_eq!((pushed, verified), (Vec::new(), Vec::new()));

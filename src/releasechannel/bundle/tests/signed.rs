@@ -12,7 +12,8 @@ fn archive_of(name: &str) -> Contents {
 
 async fn with_key(contents: &Contents, name: &str, key: &str) -> Signed {
     let keys = [(name.to_owned(), data().join("ocm/keys").join(key))].into();
-    signed(contents, &Registries::new(&Options { keys, ..offline() }).unwrap()).await.unwrap()
+    let (limits, registries) = (Limits::default(), Registries::new(&Options { keys, ..offline() }).unwrap());
+    signed(&Claims::read(contents, &limits).await, &registries).unwrap()
 }
 
 /// A key that does not prove, a signature that is gone, a root that was edited, a component that nothing signed leads to.
@@ -58,9 +59,9 @@ async fn show_04_keys_at_push() {
 #[tokio::test]
 async fn a_child_that_contradicts_its_signed_digest_is_unfounded_without_a_lock() {
     let mut contents = archive_of("v3-pkcs1-sha256");
-    assert_eq!(unfounded(&contents, &Limits::default()).await, Vec::<String>::new());
+    assert_eq!(unfounded(&contents).await, Vec::<String>::new());
     rewrite(&mut contents, GATEWAY, &|document| document["component"]["resources"][0]["version"] = "9".into()).await;
-    let found = unfounded(&contents, &Limits::default()).await;
+    let found = unfounded(&contents).await;
     assert!(found.iter().any(|line| line.starts_with("reference gateway-1-3 of ")), "{found:?}");
 }
 
