@@ -67,7 +67,9 @@ async fn controller(
     let image = match (&args.controller_image, &source.access.mirror) {
         (Some(image), _) => given(image)?,
         (None, Some(mirror)) if find(&loaded.content.lock).is_none() => {
-            own_image::of_the_mirror(mirror, source, purpose, out).await?
+            let asked = loaded.settings.asked.clone().unwrap_or_default();
+            let asked = serde_json::from_value(Value::Object(asked)).expect("it was written as the spec of a Platform");
+            Box::pin(own_image::of_the_mirror(mirror, (source, &asked), purpose, out)).await?
         }
         (None, _) => of_the_channel(loaded)?,
     };

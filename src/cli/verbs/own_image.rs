@@ -1,13 +1,13 @@
 //! plinth's own image behind a mirror: the one that a bundle brought there, else this executable (contracts 10).
 
-use std::collections::BTreeMap;
+use std::path::Path;
 
+use plinth_api::platform::PlatformSpec;
 use plinth_releasechannel::{
-    ErrorKind, Options, Registries, RepositoryRef, Selection, SourceRef,
-    bundle::of_program,
-    inspect,
-    program::{self, COMPONENT, RESOURCE},
-    push,
+    Options, Registries, RepositoryRef, ResolveError,
+    bundle::{of_program, program_at},
+    program::{self, COMPONENT},
+    push, with_platform,
 };
 use plinth_run::Outcome;
 
@@ -30,40 +30,37 @@ pub(super) enum Purpose {
     Up,
 }
 
-/// The image by digest, as a pod pulls it.
-pub(super) async fn of_the_mirror(mirror: &str, source: &SourceArgs, purpose: Purpose, out: Out) -> Result<String, Failure> {
-    let options = load::options(source);
+/// The image by digest, as a pod pulls it. `asked` is the Platform, whose keys count as those of the command line do.
+pub(super) async fn of_the_mirror(
+    mirror: &str,
+    (source, asked): (&SourceArgs, &PlatformSpec),
+    purpose: Purpose,
+    out: Out,
+) -> Result<String, Failure> {
+    let options = with_platform(&load::options(source), Some(asked), Path::new("")).map_err(|error| refusal(&error))?;
     let mirror = RepositoryRef::parse(mirror).map_err(|error| refusal(&error))?;
-    match brought(&mirror, &options).await? {
-        Some(image) => Ok(image),
-        None => packed(&mirror, &options, purpose, out).await,
+    let own = std::env::current_exe().map_err(|error| Failure::failed(format!("find the running executable: {error}")))?;
+    match program_at(&mirror, VERSION, &own, &options).await {
+        Ok(Some(image)) => Ok(image),
+        Ok(None) => packed(&own, &mirror, &options, purpose, out).await,
+        Err(error @ ResolveError::Unproven { .. }) => Err(refusal(&error).hint(format!(
+            "sign {mirror}//{COMPONENT}:{VERSION} with one of the keys, have the channel refer to it, run the plinth that the bundle was made with, or give --controller-image REF@sha256:DIGEST"
+        ))),
+        Err(error) => Err(refusal(&error)),
     }
 }
 
-/// The image of this version that is in the mirror.
-async fn brought(mirror: &RepositoryRef, options: &Options) -> Result<Option<String>, Failure> {
-    let (repositories, version) = (vec![mirror.clone()], Some(VERSION.to_owned()));
-    let source = SourceRef::Component { repositories, component: COMPONENT.to_owned(), version };
-    let found = match inspect(&source, &Selection::default(), options).await {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(|error| refusal(&error))?,
-    };
-    let images = found.localization(mirror).await.map_err(|error| refusal(&error))?;
-    Ok(images.of_resource(&found.root, RESOURCE, &BTreeMap::new()).map(str::to_owned))
-}
-
 /// The image of the running executable.
-async fn packed(mirror: &RepositoryRef, options: &Options, purpose: Purpose, out: Out) -> Result<String, Failure> {
+async fn packed(own: &Path, mirror: &RepositoryRef, options: &Options, purpose: Purpose, out: Out) -> Result<String, Failure> {
     let RepositoryRef::Oci { host, sub_path, .. } = mirror else {
         return Err(Failure::refused(format!("--mirror {mirror}: that is no registry")));
     };
-    let own = std::env::current_exe().map_err(|error| Failure::failed(format!("find the running executable: {error}")))?;
-    program::check(&own).map_err(|error| {
+    program::check(own).map_err(|error| {
         let hint = "give --controller-image REF@DIGEST, or --controller none to do without";
         refusal(&error.into()).hint(hint)
     })?;
     let staging = tempfile::tempdir().map_err(|error| Failure::failed(format!("make a folder for plinth's image: {error}")))?;
-    let folder = staging.path().to_owned();
+    let (own, folder) = (own.to_owned(), staging.path().to_owned());
     let packing = tokio::task::spawn_blocking(move || of_program(&own, VERSION, &folder)).await;
     let (bundle, name) = packing
         .map_err(|error| Failure::new(Outcome::Internal, format!("packing plinth's image ended with {error}")))?

@@ -2,6 +2,7 @@
 //!
 //! Fields that signatures cover are never touched: only `access` changes, and what it leads to is proven by the digest that was there.
 
+mod brought;
 mod carried;
 mod claims;
 mod complete;
@@ -20,6 +21,7 @@ use std::path::Path;
 use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value, json};
 
+pub use brought::program_at;
 pub use carried::{Program, survey_program};
 pub use claims::Claims;
 #[cfg(test)]

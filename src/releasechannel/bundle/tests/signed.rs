@@ -108,3 +108,32 @@ fn a_tgz_that_would_not_be_read_is_not_written() {
     assert!(error.to_string().contains(".tar or a folder") && !path.exists(), "{error}");
     contents.write(&folder.path().join("big.tar"), crate::Format::Tar).unwrap();
 }
+
+/// With a key plinth itself is proven, too: by a signature, or by being what runs here.
+#[tokio::test]
+async fn plinth_in_a_mirror_is_proven_where_there_are_keys() {
+    use crate::bundle::{of_program, program_at};
+    let (registry, folder) = (RealRegistry::start().await, tempfile::tempdir().unwrap());
+    let mirror = RepositoryRef::parse(&format!("{}/site", registry.host)).unwrap();
+    let plain = Options { plain_http: [registry.host.clone()].into(), mirror: Some(mirror.to_string()), ..offline() };
+    let keys: std::collections::BTreeMap<_, _> = [("acme-sig".to_owned(), data().join("ocm/keys/acme.pub"))].into();
+    let keyed = Options { keys, ..plain.clone() };
+    let registries = Registries::new(&plain).unwrap();
+    let (own, other) = (folder.path().join("plinth"), folder.path().join("other"));
+    std::fs::write(&own, crate::program::tests::elf(0x3e, 1)).unwrap();
+    std::fs::write(&other, crate::program::tests::elf(0x3e, 2)).unwrap();
+    let at = async |executable: &std::path::Path, options: &Options| program_at(&mirror, "v0.1.0", executable, options).await;
+    assert_eq!(at(&own, &keyed).await.unwrap(), None);
+    let (bundle, name) = of_program(&own, "v0.1.0", folder.path()).unwrap();
+    push(&bundle.contents, &mirror, &registries).await.unwrap();
+    let there = format!("{}/site/{name}", registry.host);
+    for (executable, options) in [(&own, &plain), (&other, &plain), (&own, &keyed)] {
+        assert_eq!(at(executable, options).await.unwrap().as_ref(), Some(&there));
+    }
+    for executable in [&other, &folder.path().join("nothing")] {
+        let refused = at(executable, &keyed).await.unwrap_err();
+        let said = refused.to_string();
+        assert!(said.contains("plinth.dev/plinth:v0.1.0 is not proven") && said.contains("acme-sig"), "{said}");
+        assert!(said.contains("not that of the plinth that runs"), "{said}");
+    }
+}
