@@ -4,6 +4,10 @@ use std::fmt;
 
 use super::Version;
 
+/// Bytes of a constraint.
+const LONGEST: usize = 512;
+const MOST_ALTERNATIVES: usize = 32;
+
 /// Alternatives of conjunctions of comparisons.
 ///
 /// A conjunction in which no part has a prerelease never allows prereleases; `-0` opens it (ocm.md section 12).
@@ -50,10 +54,10 @@ struct Comparison {
 }
 
 impl Constraint {
-    /// Reads a constraint. Space or comma is "and", `||` is "or".
+    /// Reads a constraint. Space or comma is "and", `||` is "or". As long and of as many alternatives as the library takes.
     pub fn parse(raw: &str) -> Result<Self, BadConstraint> {
         let bad = || BadConstraint { text: raw.chars().take(120).collect() };
-        if raw.len() > 1024 {
+        if raw.len() > LONGEST || raw.split("||").count() > MOST_ALTERNATIVES {
             return Err(bad());
         }
         let alternatives: Option<Vec<_>> = raw.split("||").map(conjunction).collect();
@@ -99,10 +103,10 @@ impl Comparison {
     fn is_caret_range(&self, version: &Version) -> bool {
         let ([major, minor, patch], [v_major, v_minor, v_patch]) = (self.version.numbers, version.numbers);
         match (major, minor, self.given) {
-            (_, _, Given::Nothing) => true,
             (1.., _, _) | (_, _, Given::Major) => v_major == major,
             (0, 1.., _) | (0, _, Given::Minor) => v_major == 0 && v_minor == minor,
-            (0, 0, Given::All) => v_major == 0 && v_minor == 0 && v_patch == patch,
+            // `^*` is `^0.0.0` to the library.
+            (0, 0, Given::Nothing | Given::All) => v_major == 0 && v_minor == 0 && v_patch == patch,
         }
     }
 
@@ -118,8 +122,9 @@ impl Comparison {
     fn is_at_most(&self, version: &Version) -> bool {
         let ([major, minor, _], [v_major, v_minor, _]) = (self.version.numbers, version.numbers);
         match self.given {
-            Given::Nothing | Given::Major => v_major <= major,
-            Given::Minor => (v_major, v_minor) <= (major, minor),
+            Given::Major => v_major <= major,
+            // `<=*` is `<=0.0` to the library.
+            Given::Nothing | Given::Minor => (v_major, v_minor) <= (major, minor),
             Given::All => version.precedence(&self.version).is_le(),
         }
     }
@@ -127,36 +132,40 @@ impl Comparison {
     fn differs(&self, version: &Version) -> bool {
         let ([major, minor, _], [v_major, v_minor, _]) = (self.version.numbers, version.numbers);
         match self.given {
-            Given::Nothing => false,
             Given::Major => v_major != major,
-            Given::Minor => (v_major, v_minor) != (major, minor),
-            Given::All => version.precedence(&self.version).is_ne(),
+            // Of one minor version the library compares prereleases alone.
+            Given::Minor if (v_major, v_minor) == (major, minor) => {
+                super::compare_prereleases(&version.prerelease, &self.version.prerelease).is_ne()
+            }
+            Given::Minor => true,
+            // `!=*` is `!=0.0.0` to the library.
+            Given::Nothing | Given::All => version.precedence(&self.version).is_ne(),
         }
     }
 }
 
-/// Comparisons parted by space or comma, and hyphen ranges `a - b`.
+/// Comparisons parted by spaces or one comma.
 fn conjunction(text: &str) -> Option<Vec<Comparison>> {
-    let spaced = text.replace(',', " ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut all = Vec::new();
-    let mut rest = words.as_slice();
+    let parts: Option<Vec<_>> = text.split(',').map(spaced).collect();
+    Some(parts?.into_iter().flatten().collect())
+}
+
+/// Comparisons parted by spaces; the first may be a hyphen range, `a - b`.
+fn spaced(text: &str) -> Option<Vec<Comparison>> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (mut all, mut rest) = (Vec::new(), words.as_slice());
+    if let [lower, "-", upper, after @ ..] = rest {
+        all.push(comparison(Operator::GreaterOrEqual, lower)?);
+        all.push(comparison(Operator::LessOrEqual, upper)?);
+        rest = after;
+    }
     while let Some((first, after)) = rest.split_first() {
         rest = after;
-        if let ["-", upper, after @ ..] = rest {
-            all.push(comparison(Operator::GreaterOrEqual, first)?);
-            all.push(comparison(Operator::LessOrEqual, upper)?);
-            rest = after;
-            continue;
-        }
-        let (operator, version) = operator(first)?;
-        if !version.is_empty() {
-            all.push(comparison(operator, version)?);
-            continue;
-        }
+        let (operator, mut version) = operator(first)?;
         // The operator stood alone: `>= 1.0`.
-        let (version, after) = rest.split_first()?;
-        rest = after;
+        if version.is_empty() {
+            (version, rest) = rest.split_first().map(|(version, after)| (*version, after))?;
+        }
         all.push(comparison(operator, version)?);
     }
     (!all.is_empty()).then_some(all)

@@ -46,6 +46,29 @@ pub(crate) fn constraint_row(line: &str, texts: &[&str]) -> Result<(), String> {
     if ours == theirs { Ok(()) } else { Err(format!("{ours:?}")) }
 }
 
+/// More of the same library's answers: every operator before every form of a version, and how comparisons may be parted.
+#[test]
+fn show_04_semver_forms() {
+    let mut rows = include_str!("masterminds-v3.5.0.tsv").lines().filter(|line| !line.starts_with('#'));
+    let versions: Vec<Version> = rows.next().unwrap().split(' ').map(|text| Version::parse(text).unwrap()).collect();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for row in rows {
+        let (constraint, theirs) = row.split_once('\t').unwrap();
+        let constraint: String = serde_json::from_str(constraint).unwrap();
+        let ours = Constraint::parse(&constraint).map_or_else(
+            |_| "ERR".to_owned(),
+            |constraint| versions.iter().map(|version| if constraint.allows(version) { '1' } else { '0' }).collect(),
+        );
+        count += 1;
+        if ours != theirs {
+            wrong.push(format!("{constraint:?}\n  ours   {ours}\n  theirs {theirs}"));
+        }
+    }
+    eprintln!("SHOW 04 semver-forms {}/{count}", count - wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 287);
+}
+
 #[test]
 fn tags_escape_build_metadata() {
     assert_eq!(to_tag("2.0.0-rc.1+build.7"), "2.0.0-rc.1.build-build.7");
