@@ -59,13 +59,16 @@ impl fmt::Display for ImageReference {
     }
 }
 
-/// The first segment is a host where it looks like one; else docker.io and, for a bare name, its `library`.
+/// The first segment is a host where it looks like one; else docker.io and, for a bare name there, its `library`.
 fn split_host(path: &str) -> (String, String) {
-    match path.split_once('/') {
-        Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" => (host.to_owned(), rest.to_owned()),
-        Some(_) => ("docker.io".to_owned(), path.to_owned()),
-        None => ("docker.io".to_owned(), format!("library/{path}")),
-    }
+    const HUB: &str = "docker.io";
+    let (host, rest) = match path.split_once('/') {
+        Some(("index.docker.io", rest)) => (HUB, rest),
+        Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" => (host, rest),
+        _ => (HUB, path),
+    };
+    let is_bare = host == HUB && !rest.contains('/');
+    (host.to_owned(), if is_bare { format!("library/{rest}") } else { rest.to_owned() })
 }
 
 /// Whether the text can be a repository's path, as the distribution specification has it: nothing in it leads out of where it is put.
@@ -99,6 +102,10 @@ mod tests {
         let cases = [
             ("nginx", "docker.io/library/nginx".to_owned()),
             ("a/b:1", "docker.io/a/b:1".to_owned()),
+            ("docker.io/nginx:1", "docker.io/library/nginx:1".to_owned()),
+            ("index.docker.io/nginx", "docker.io/library/nginx".to_owned()),
+            ("docker.io/a/b", "docker.io/a/b".to_owned()),
+            ("ghcr.io/nginx", "ghcr.io/nginx".to_owned()),
             ("http://127.0.0.1:25000/up/gateway:1.3.0", "127.0.0.1:25000/up/gateway:1.3.0".to_owned()),
             ("localhost/x", "localhost/x".to_owned()),
             (&format!("oci://ghcr.io/a/b:v1@{digest}"), format!("ghcr.io/a/b:v1@{digest}")),

@@ -113,3 +113,24 @@ fn secrets_do_not_show() {
     let shown = format!("{:?}", configuration("auth-consumer.yaml"));
     assert!(!shown.contains("acme-pass"), "{shown}");
 }
+
+/// Keys as docker has written them over the years; one that says `https` is not used without TLS.
+#[test]
+fn docker_knows_a_registry_by_many_keys() {
+    let with = |key: &str, host: &str, tls: bool, path: &str| {
+        let text = format!(r#"{{"auths": {{"{key}": {{"username": "u", "password": "p"}}}}}}"#);
+        let options = Options { docker_config_texts: vec![text], no_user_config: true, ..Options::default() };
+        let wanted = RequestedRepository::new(host, tls, path);
+        Configuration::load(&options).unwrap().credential(&wanted).unwrap().is_some()
+    };
+    for key in
+        ["https://r.example/v1/", "https://r.example/v2/", "https://r.example", "r.example/v1/", "http://r.example/", "r.example"]
+    {
+        assert!(with(key, "r.example", true, "a/b"), "{key}");
+        assert_eq!(with(key, "r.example", false, "a/b"), !key.starts_with("https"), "{key}");
+        assert!(!with(key, "other.example", true, "a/b") && !with(key, "x.r.example", true, "a/b"), "{key}");
+    }
+    assert!(with("https://index.docker.io/v1/", "docker.io", true, "library/nginx"));
+    assert!(with("r.example:5000", "r.example:5000", true, "a") && !with("r.example:5000", "r.example:5001", true, "a"));
+    assert!(with("r.example/team-a", "r.example", true, "team-a/x") && !with("r.example/team-a", "r.example", true, "team-ab/x"));
+}
