@@ -147,8 +147,8 @@ async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
     pushed.moved.iter().for_each(|moved| out.talk(&format!("moved {moved}")));
     let mended = if pushed.mended > 0 { format!(", {} of them damaged before", pushed.mended) } else { String::new() };
     out.talk(&format!(
-        "{} manifests put and {} there already, {} blobs sent and {} there already{mended}, to {target}",
-        pushed.manifests, pushed.unchanged, pushed.blobs, pushed.skipped
+        "{} manifests put and {} there already, {} tags set and {} there already, {} blobs sent and {} there already{mended}, to {target}",
+        pushed.manifests, pushed.unchanged, pushed.tags, pushed.tags_unchanged, pushed.blobs, pushed.skipped
     ));
     Ok(Outcome::Done)
 }

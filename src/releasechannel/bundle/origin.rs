@@ -68,7 +68,7 @@ pub async fn inspect_held(source: &SourceRef, options: &Options) -> Result<Chann
     let mut channel = inspect(source, &selection, options).await?;
     let left_out: usize =
         channel.closure.nodes.values().map(|node| node.descriptor.references.len() - node.references().count()).sum();
-    channel.remarks.push(format!("it was made with a selection, which leaves {left_out} component references out"));
+    channel.remarks.push(format!("it was made with a selection; component references left out: {left_out}"));
     Ok(channel)
 }
 

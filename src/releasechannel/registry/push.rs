@@ -37,8 +37,12 @@ pub struct PushRules {
 pub struct Pushed {
     /// Manifests and indexes put.
     pub manifests: usize,
-    /// Manifests and indexes that were there already, under the same name.
+    /// Manifests and indexes that were there already.
     pub unchanged: usize,
+    /// Tags set.
+    pub tags: usize,
+    /// Tags that led there already.
+    pub tags_unchanged: usize,
     /// Blobs sent.
     pub blobs: usize,
     /// Blobs that were there already, or were taken over from another repository of the registry.
@@ -179,17 +183,20 @@ impl Push<'_> {
         let what = format!("manifest {} of {repository}", manifest.digest);
         let url = self.registry.url(repository, &format!("manifests/{}", manifest.digest))?;
         if self.said(&url, repository, &what).await?.as_deref() != Some(manifest.digest.as_str()) {
-            return self.send(repository, manifest.digest.as_str(), manifest).await;
+            self.send(repository, manifest.digest.as_str(), manifest).await?;
+            self.pushed.manifests += 1;
+            return Ok(());
         }
         if !self.rules.mend || self.is_whole(repository, &manifest.digest, Content::Manifest).await? {
             self.pushed.unchanged += 1;
             return Ok(());
         }
         self.send(repository, manifest.digest.as_str(), manifest).await?;
+        self.pushed.manifests += 1;
         self.is_mended(repository, &manifest.digest, Content::Manifest).await
     }
 
-    async fn send(&mut self, repository: &str, reference: &str, manifest: &Manifest) -> Result<(), RepositoryError> {
+    async fn send(&self, repository: &str, reference: &str, manifest: &Manifest) -> Result<(), RepositoryError> {
         let what = format!("manifest {reference} of {repository}");
         let url = self.registry.url(repository, &format!("manifests/{reference}"))?;
         let mut request =
@@ -198,9 +205,7 @@ impl Push<'_> {
             HeaderValue::from_str(manifest_type(manifest)).map_err(|error| RepositoryError::malformed(&what, error))?;
         request.headers.insert("content-type", content_type);
         let response = self.registry.send(&request).await?;
-        stored(said_digest(response.headers()), &manifest.digest, || self.registry.place_of(&what))?;
-        self.pushed.manifests += 1;
-        Ok(())
+        stored(said_digest(response.headers()), &manifest.digest, || self.registry.place_of(&what))
     }
 
     async fn blob(&mut self, repository: &str, digest: &Digest) -> Result<(), RepositoryError> {

@@ -40,9 +40,12 @@ async fn what_was_pushed_is_resolved_as_from_the_archive() {
         let target = RepositoryRef::parse(&format!("{}/{name}", registry.host)).unwrap();
         let pushed = push(&contents, &target, &Registries::new(&options).unwrap()).await.unwrap();
         assert!(pushed.manifests > 0 && pushed.blobs > 0, "{pushed:?}");
+        let tags = contents.artifacts.iter().filter(|entry| entry.tag.is_some()).count();
+        assert_eq!((pushed.tags, pushed.tags_unchanged), (tags, 0), "{name}");
         let again = push(&contents, &target, &Registries::new(&options).unwrap()).await.unwrap();
         assert_eq!((again.blobs, again.skipped), (0, pushed.blobs + pushed.skipped), "{name}");
         assert_eq!((again.manifests, again.unchanged), (0, pushed.manifests + pushed.unchanged), "{name}");
+        assert_eq!((again.tags, again.tags_unchanged), (0, tags), "{name}");
 
         let from_registry = resolve_at(&registry.host, &format!("/{name}"), &options).await.unwrap();
         let archive = format!("ctf::{}//{CHANNEL}", data().join("ocm/ctf").join(name).display());

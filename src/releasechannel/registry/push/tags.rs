@@ -69,7 +69,7 @@ impl Push<'_> {
         let (Some(tag), repository) = (&entry.tag, self.repository(entry)) else { return Ok(()) };
         match tagged {
             Tagged::Here => {
-                self.pushed.unchanged += 1;
+                self.pushed.tags_unchanged += 1;
                 return Ok(());
             }
             Tagged::Elsewhere(there) => {
@@ -78,7 +78,9 @@ impl Push<'_> {
             Tagged::Nowhere => {}
         }
         let manifest = self.read(&entry.digest, &entry.media_type).await?;
-        self.send(&repository, tag, &manifest).await
+        self.send(&repository, tag, &manifest).await?;
+        self.pushed.tags += 1;
+        Ok(())
     }
 
     /// The digest that the registry says a name leads to; empty where it does not say, `None` where the name leads nowhere.
