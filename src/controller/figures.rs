@@ -9,6 +9,7 @@ use plinth_api::GroupVersionKind;
 use plinth_engine::{
     graph::Graph,
     instance::{Decision, NodeState},
+    naming,
 };
 use plinth_manager::{
     Metrics,
@@ -79,9 +80,8 @@ impl Figures {
         let Some(metrics) = &self.0 else { return };
         metrics.forget_where(|figure, labels| figure != "rgd_deletions_total" && labels.contains(&("name", name)));
         let Some(kind) = kind else { return };
-        // The plural is not known to whoever had no graph.
-        let of_kind = gvr(kind, "");
-        metrics.forget_where(|_, labels| labels.iter().any(|(label, value)| *label == "gvr" && value.starts_with(&of_kind)));
+        let of_kind = gvr(kind, &naming::plural(&kind.kind.to_lowercase()));
+        metrics.forget_where(|_, labels| labels.contains(&("gvr", &of_kind)));
     }
 
     /// What a pass over an instance found.
@@ -160,12 +160,12 @@ mod tests {
             "instance_state_transitions_total",
             &[("gvr", &gvr(&kind, "apps")), ("from_state", ""), ("to_state", "ACTIVE")],
         );
-        figures.count("instance_reconcile_total", &[("gvr", "y.test/v1, Resource=apps")]);
+        figures.count("instance_reconcile_total", &[("gvr", "x.test/v1, Resource=others")]);
         figures.forget_definition("app", Some(&kind));
         let text = metrics.text();
-        let left: Vec<&str> = text.lines().filter(|line| line.contains("\"app\"") || line.contains("\"x.test")).collect();
+        let left: Vec<&str> = text.lines().filter(|line| line.contains("\"app\"") || line.contains("Resource=apps")).collect();
         assert_eq!(left, ["rgd_deletions_total{name=\"app\"} 1"]);
-        assert!(text.contains("y.test/v1, Resource=apps"), "what is of others stays");
+        assert!(text.contains("x.test/v1, Resource=others"), "what is of other kinds stays");
         Figures::default().count("rgd_graph_build_total", &[]);
     }
 }

@@ -284,6 +284,33 @@ async fn an_instance_goes_after_its_children_and_a_definition_after_its_instance
 }
 
 #[tokio::test]
+async fn instances_of_a_definition_that_goes_are_looked_after_by_the_next_process_too() {
+    for resources in [two(), json!([map("a", "a", "${nobody.x}")])] {
+        let stage = Loop::new();
+        let (definition, instance) = stage.app(two()).await;
+        stage.pass(&instance).await;
+        let mut object = stage.object(&definition);
+        object.0["spec"]["resources"] = resources;
+        stage.scene.twin.put(object.into_value());
+        stage.delete(&definition);
+
+        let stage = stage.restarted(BTreeMap::new());
+        assert!(matches!(stage.define(&definition).await, Outcome::Wait { .. }));
+        assert!(stage.queued.lock().unwrap().contains(&instance), "somebody looks after it");
+        stage.scene.twin.remove(&child("a"));
+        stage.pass(&instance).await;
+        assert!(stage.scene.twin.object(&child("a")).is_some(), "its drift is mended");
+        stage.delete(&instance);
+        for _ in 0..3 {
+            stage.pass(&instance).await;
+        }
+        assert!(stage.scene.twin.object(&instance).is_none() && stage.scene.twin.object(&child("b")).is_none());
+        stage.define(&definition).await;
+        assert!(stage.scene.twin.object(&definition).is_none());
+    }
+}
+
+#[tokio::test]
 async fn a_definition_without_spec_says_so_and_can_be_deleted() {
     let stage = Loop::new();
     let mut bare = rgd(Value::Null);

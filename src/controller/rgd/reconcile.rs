@@ -229,6 +229,8 @@ impl Definitions {
             && crd::serving(&crd) == Serving::Established
         {
             self.publish(key, graph);
+        } else {
+            self.last_good(key, object).await?;
         }
         Ok(Outcome::Done)
     }
@@ -316,6 +318,10 @@ impl Definitions {
         let instances = self.instances(key, object).await?;
         // One that is made again goes without its instances: they stay, and run by the new one.
         if !instances.is_empty() && !self.world.awaited.is(key) {
+            // After a restart they run by nothing yet, and would not be removed either.
+            if self.graphs.of_definition(key).is_none() {
+                self.serve(key, object).await?;
+            }
             let status = status::waiting_for_instances(object, &instances, self.world.clock.now());
             self.write_status(key, object, status).await?;
             let message = format!("waits for {} instances to be deleted", instances.len());
