@@ -93,7 +93,7 @@ pub enum RepositoryError {
         what: String,
     },
     /// Tags of a registry lead to other content than what is to be pushed.
-    #[error("{place} has other content under {} of the tags, and nothing was sent:\n  {}", tags.len(), tags.join("\n  "))]
+    #[error("{place} has other content under {} of the tags, and nothing was sent:{}", tags.len(), first_lines(tags))]
     Taken {
         /// The registry with its path.
         place: String,
@@ -330,6 +330,16 @@ fn is_spelled_otherwise(wanted: &str, there: &[String]) -> bool {
     there.iter().any(|version| version != wanted && bare(version) == bare(wanted))
 }
 
+/// Each on a line of its own, indented. Of very many the first ones are enough for a person.
+pub fn first_lines(lines: &[String]) -> String {
+    const FIRST: usize = 50;
+    let first: Vec<String> = lines.iter().take(FIRST).map(|line| format!("\n  {line}")).collect();
+    match lines.len().saturating_sub(FIRST) {
+        0 => first.concat(),
+        more => format!("{}\n  … and {more} more", first.concat()),
+    }
+}
+
 fn prefix(path: &[ComponentVersion]) -> String {
     if path.is_empty() { String::new() } else { format!("component {}: ", arrows(path)) }
 }
@@ -345,5 +355,21 @@ fn list(items: &[String]) -> String {
         0 => "none".to_owned(),
         n if n > SHOWN => format!("{} … ({n} in all)", items[..SHOWN].join(", ")),
         _ => items.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_lines_the_first_are_shown() {
+        let tags: Vec<String> = (0..300_000).map(|number| format!("r.example/x:{number}")).collect();
+        let text = RepositoryError::Taken { place: "r.example".to_owned(), tags }.to_string();
+        assert!(
+            text.starts_with("r.example has other content under 300000 of the tags, and nothing was sent:\n  r.example/x:0\n")
+        );
+        assert!(text.ends_with("\n  r.example/x:49\n  … and 299950 more"), "{text}");
+        assert_eq!(first_lines(&["a".to_owned(), "b".to_owned()]), "\n  a\n  b");
     }
 }

@@ -55,7 +55,7 @@ pub use ctf::{Contents, Format};
 pub use descriptor::Descriptor;
 pub use difference::{Change, Difference, difference};
 pub use digest::Digest;
-pub use error::{ErrorKind, RepositoryError, ResolveError};
+pub use error::{ErrorKind, RepositoryError, ResolveError, first_lines};
 pub use fetch::read_resource;
 pub use image::ImageReference;
 pub use lock_file::{lock_file, the_lock_file};

@@ -6,7 +6,7 @@ use plinth_api::lock::{LockedRef, ReleaseLock};
 use plinth_releasechannel::{
     Change, Channel, CheckedSignature, Contents, Format, Limits, Options, PushRules, Registries, RepositoryRef,
     bundle::{self, Claims, Completeness, Kept, Program, Survey},
-    program, push_by,
+    first_lines, program, push_by,
 };
 use plinth_run::Outcome;
 use serde_json::{Value, json};
@@ -122,11 +122,11 @@ async fn channel_of(args: &BundleCreate) -> Result<Channel, Failure> {
     // What was moved is the same content.
     let differences = plinth_releasechannel::difference(&lock, &channel.lock);
     let others = differences.iter().filter(|difference| !matches!(difference.change, Change::Moved { .. }));
-    let lines: Vec<String> = others.map(|difference| format!("\n  {difference}")).collect();
+    let lines: Vec<String> = others.map(ToString::to_string).collect();
     if lines.is_empty() {
         return Ok(channel);
     }
-    Err(Failure::refused(format!("{source} is not what the lock {} says:{}", args.source.source, lines.concat())))
+    Err(Failure::refused(format!("{source} is not what the lock {} says:{}", args.source.source, first_lines(&lines))))
 }
 
 async fn push_archive(args: &BundlePush, out: Out) -> Result<Outcome, Failure> {
@@ -192,17 +192,6 @@ fn tell_referred(claims: &Claims<'_>, out: Out) {
         out.talk(&format!(
             "note: {count} resources are only referred to and are not in the archive, such as {first}: plinth bundle create brings them along"
         ));
-    }
-}
-
-/// Of an archive that somebody has filled with faults, the first ones are enough.
-fn first_lines(lines: &[String]) -> String {
-    const FIRST: usize = 50;
-    let first: Vec<String> = lines.iter().take(FIRST).map(|line| format!("\n  {line}")).collect();
-    let first = first.concat();
-    match lines.len().saturating_sub(FIRST) {
-        0 => first,
-        more => format!("{first}\n  … and {more} more"),
     }
 }
 
