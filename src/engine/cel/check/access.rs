@@ -8,6 +8,7 @@ use cel::{
 use super::{Checker, suggest};
 use crate::cel::{
     environment::type_of_name,
+    escape::unescape,
     references::qualified,
     types::{Structure, Type},
 };
@@ -44,7 +45,8 @@ impl Checker<'_> {
     }
 
     fn field_of(&mut self, id: u64, structure: &Structure, name: &str) -> Type {
-        if let Some(of) = structure.fields().get(name) {
+        // A word that CEL keeps for itself may be written with Kubernetes' escape or, after a dot, plainly.
+        if let Some(of) = structure.fields().get(name).or_else(|| structure.fields().get(&unescape(name))) {
             return of.clone();
         }
         if structure.open {

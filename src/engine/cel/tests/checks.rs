@@ -28,6 +28,7 @@ fn deployment() -> Schema {
                 "ratio": {"type": "number"},
                 "paused": {"type": "boolean"},
                 "my-field": {"type": "string"},
+                "namespace": {"type": "string"},
                 "port": {"x-kubernetes-int-or-string": true},
                 "containers": {"type": "array", "items": {"type": "object", "properties": {
                     "name": {"type": "string"}, "image": {"type": "string"},
@@ -66,6 +67,9 @@ fn finds_types_of_fields() {
         ("deployment.spec.ratio", "double"),
         ("deployment.spec.port", "dyn"),
         ("deployment.spec.my__dash__field", "string"),
+        ("deployment.spec.__namespace__ + deployment.spec.namespace", "string"),
+        ("has(deployment.spec.__namespace__)", "bool"),
+        ("deployment.spec.?__namespace__.orValue('x')", "string"),
         ("deployment.metadata.labels", "map(string, string)"),
         ("deployment.metadata.labels['a']", "string"),
         ("deployment.metadata.?labels.?a.orValue('x')", "string"),

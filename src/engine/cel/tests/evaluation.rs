@@ -15,7 +15,7 @@ use crate::{
 fn activation() -> Activation {
     Activation::new().with(
         "schema",
-        json!({"spec": {"list": [{"name": "a"}, {"nom": "b"}], "map": {"x": {"y": 1}}, "in": 1, "a.b": 2, "my-field": "f", "none": null}}),
+        json!({"spec": {"list": [{"name": "a"}, {"nom": "b"}], "map": {"x": {"y": 1}}, "in": 1, "a.b": 2, "my-field": "f", "namespace": "n", "none": null}}),
         None,
     )
 }
@@ -67,6 +67,8 @@ fn computes_values() {
         ("schema.spec.my__dash__field", json!("f")),
         ("schema.spec.a__dot__b", json!(2)),
         ("schema.spec.__in__", json!(1)),
+        ("schema.spec.__namespace__ + schema.spec.namespace", json!("nn")),
+        ("has(schema.spec.__namespace__) && !has(schema.spec.__for__)", json!(true)),
         ("has(schema.spec.my__dash__field) && !has(schema.spec.my__dash__nope)", json!(true)),
         ("schema.spec.?my__dash__nope.orValue('d')", json!("d")),
         ("schema.spec.`my-field`", json!("f")),
