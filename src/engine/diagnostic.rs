@@ -151,7 +151,8 @@ impl fmt::Display for Diagnostic {
         if let Some(Location { line, column }) = self.location {
             write!(f, "{line}:{column} ")?;
         }
-        if !self.path.is_empty() {
+        // Words of the API server begin with the path themselves.
+        if !self.path.is_empty() && !self.message.starts_with(&self.path) {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.message)?;
@@ -235,6 +236,12 @@ mod tests {
         let under: String = line.chars().skip(mark.chars().count() - 1).take(5).collect();
         assert_eq!((under.as_str(), line.chars().count()), ("wrong", 122), "{line}");
         assert_eq!(Diagnostic::error("a", "b").marked(), ["a: b"]);
+    }
+
+    #[test]
+    fn a_path_is_said_once() {
+        assert_eq!(Diagnostic::error("spec.schema", "spec.schema: Required value").to_string(), "spec.schema: Required value");
+        assert_eq!(Diagnostic::error("spec", "must be an object").to_string(), "spec: must be an object");
     }
 
     #[test]

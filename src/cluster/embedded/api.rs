@@ -8,7 +8,6 @@ mod definition;
 pub mod delete;
 pub mod discovery;
 mod dispatch;
-mod formats;
 mod identity;
 pub mod kinds;
 mod marks;

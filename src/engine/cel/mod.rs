@@ -11,6 +11,7 @@
 mod activation;
 mod budget;
 mod check;
+mod conditions;
 mod environment;
 mod escape;
 mod evaluate;
@@ -35,6 +36,7 @@ mod versions;
 pub use activation::Activation;
 pub use budget::Limits;
 pub use check::{CheckError, Scope, check};
+pub use conditions::ConditionUse;
 pub use environment::{Dialect, function_meant, is_function, is_type_name};
 pub(crate) use escape::{RESERVED, unescape};
 pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
@@ -43,6 +45,7 @@ pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
 pub(crate) use library::go_escaped;
 pub use library::re2;
 pub use references::References;
+pub(crate) use types::TYPE_PREFIX;
 pub use types::{Structure, Type};
 pub use versions::VersionCheck;
 

@@ -7,7 +7,7 @@ use cel::{
     common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators},
 };
 
-use super::{environment::Environment, macros::Macro};
+use super::{conditions::ConditionUse, environment::Environment, macros::Macro};
 
 /// Free variables and functions of an expression. Variables of macros (`items.map(i, i.x)`: `i`) are not free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct References {
     pub unknown_functions: BTreeMap<String, usize>,
     /// Fields that are read: root first, then a segment for each field or literal index (`[0]`).
     pub paths: BTreeSet<Vec<String>>,
+    /// Conditions that it makes or reads, in order.
+    pub conditions: Vec<ConditionUse>,
 }
 
 impl References {
@@ -74,6 +76,7 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, id: u64, call: &CallExpr) {
+        self.found.conditions.extend(ConditionUse::of(call));
         if let Some(found) = Macro::of(call) {
             return self.expansion(found, call);
         }

@@ -10,6 +10,9 @@ use std::{
 use super::escape::{escape, unescape};
 use crate::schema::{Additional, Schema};
 
+/// How names of types that come from schemas begin.
+pub(crate) const TYPE_PREFIX: &str = "__type_";
+
 /// The type of an expression, of a variable, or of a field; prints as kro prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -124,7 +127,7 @@ impl Type {
     ///
     /// Rules: kro.md section 5. A schema without type is dynamic here; as a field of an object it is left out, as kro does.
     pub fn of_schema(name: &str, schema: &Schema) -> Self {
-        of_schema(schema, &format!("__type_{name}")).unwrap_or(Self::Dyn)
+        of_schema(schema, &format!("{TYPE_PREFIX}{name}")).unwrap_or(Self::Dyn)
     }
 
     /// The schema by which JSON is read as a value of this type (kro.md section 4, "Run-time values"): the way back from
@@ -175,6 +178,11 @@ impl Type {
             Self::Optional(value) => **value == Self::Dyn,
             _ => *self == Self::Dyn,
         }
+    }
+
+    /// Whether kro has it for an object of which it knows no fields: quantities, URLs and versions, but not addresses.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self, Self::Opaque(name) if name.starts_with("kubernetes."))
     }
 
     /// The element type of a list that `forEach` walks; `None` where it is no list.

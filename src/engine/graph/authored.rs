@@ -1,8 +1,7 @@
 //! `schema.status.conditions`: conditions that the author of a definition states (kro.md 15.3).
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::{
@@ -12,7 +11,10 @@ use super::{
     findings::Findings,
     node::Condition,
 };
-use crate::{cel::Type, yaml::element};
+use crate::{
+    cel::{ConditionUse, Type},
+    yaml::element,
+};
 
 const ROOT: &str = "spec.schema.status.conditions";
 /// Conditions that can be read with `runtime.condition(schema, …)`.
@@ -20,38 +22,24 @@ pub(crate) const BUILT_IN: [&str; 4] = ["InstanceManaged", "GraphResolved", "Res
 /// The bare words that are keys in `runtime.newCondition({…})`.
 const KEYS: [&str; 4] = ["type", "status", "reason", "message"];
 
-static TYPE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"[{,]\s*type\s*:\s*(?:'([^']*)'|"([^"]*)")\s*[,}]"#));
-static STATUS: LazyLock<Regex> = LazyLock::new(|| pattern(r#"[{,]\s*status\s*:\s*(?:'([^']*)'|"([^"]*)")\s*[,}]"#));
-static READ: LazyLock<Regex> = LazyLock::new(|| pattern(r#"runtime\.condition\(\s*schema\s*,\s*(?:'([^']*)'|"([^"]*)")"#));
-
-fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("the pattern is ours")
-}
-
-/// Text that a pattern finds in an expression. Where a text is computed nothing is found; then only the run can tell.
-fn literals<'e>(pattern: &Regex, source: &'e str) -> Vec<&'e str> {
-    let found = pattern.captures_iter(source);
-    found.filter_map(|found| found.get(1).or(found.get(2))).map(|found| found.as_str()).collect()
-}
-
 /// The types of conditions that an expression states literally.
 pub(crate) fn types_of(condition: &Condition) -> Vec<&str> {
-    literals(&TYPE, condition.expression.source())
+    let mut kinds = Vec::new();
+    for used in &condition.expression.references().conditions {
+        if let ConditionUse::Made { kind: Some(kind), .. } = used {
+            kinds.push(kind.as_str());
+        }
+    }
+    kinds
 }
 
 /// Compiles the block, if there is one.
 pub(super) fn compile(block: Option<&Value>, names: &Names<'_>, types: &Types, findings: &mut Findings<'_>) -> Vec<Condition> {
     let list = match block {
-        None | Some(Value::Null) => return Vec::new(),
+        None => return Vec::new(),
         Some(Value::Array(list)) => list,
         Some(other) => {
-            let got = match other {
-                Value::Object(_) => "map[string]interface {}",
-                Value::String(_) => "string",
-                Value::Bool(_) => "bool",
-                _ => "float64",
-            };
-            findings.error(ROOT, format!("status.conditions must be a list, got {got}"));
+            findings.error(ROOT, format!("status.conditions must be a list, got {}", go_type(other)));
             return Vec::new();
         }
     };
@@ -70,7 +58,7 @@ fn entry_of(
 ) -> Option<(usize, Condition)> {
     let path = element(ROOT, index);
     let Some(source) = entry.as_str() else {
-        findings.error(path, format!("status.conditions[{index}] must be a CEL expression string, got {entry}"));
+        findings.error(path, format!("status.conditions[{index}] must be a CEL expression string, got {}", go_type(entry)));
         return None;
     };
     let (text, expression) = standalone(source, &path, findings)?;
@@ -85,6 +73,19 @@ fn entry_of(
         findings.expression(&path, &text, 0, message, None);
     }
     Some((index, Condition { index, text, expression }))
+}
+
+/// Go's name of the type that a value has when it was read from YAML.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
 fn is_condition(of: &Type) -> bool {
@@ -108,20 +109,30 @@ fn literal_rules(conditions: &[(usize, Condition)], findings: &mut Findings<'_>)
     }
     for (index, condition) in conditions {
         let (path, source) = (element(ROOT, *index), condition.expression.source());
-        for status in literals(&STATUS, source).iter().filter(|status| !["True", "False", "Unknown"].contains(*status)) {
-            let message = format!(
-                "runtime.newCondition: status must be one of True, False, Unknown (got {status:?}) in expression {source:?}"
-            );
-            findings.expression(&path, &condition.text, 0, message, None);
+        let wrong = condition.expression.references().conditions.iter().filter_map(|used| fault(used, &declared));
+        for fault in wrong {
+            findings.expression(&path, &condition.text, 0, format!("{fault} in expression {source:?}"), None);
         }
-        for read in literals(&READ, source).iter().filter(|read| !BUILT_IN.contains(*read)) {
-            let why = if declared.contains_key(read) {
+    }
+}
+
+/// What is wrong with one use; `declared` are the types that the definition's own conditions have.
+fn fault(used: &ConditionUse, declared: &BTreeMap<&str, usize>) -> Option<String> {
+    match used {
+        ConditionUse::Made { status: Some(status), .. } if !["True", "False", "Unknown"].contains(&status.as_str()) => {
+            Some(format!("runtime.newCondition: status must be one of True, False, Unknown (got {status:?})"))
+        }
+        ConditionUse::Made { kind: Some(kind), .. } if kind.is_empty() => {
+            Some("runtime.newCondition: type must not be empty".to_owned())
+        }
+        ConditionUse::Read { kind } if !BUILT_IN.contains(&kind.as_str()) => {
+            let why = if declared.contains_key(kind.as_str()) {
                 "custom conditions cannot reference each other"
             } else {
                 "unknown condition type; only kro's built-in types (InstanceManaged, GraphResolved, ResourcesReady, Ready) can be read from schema"
             };
-            let message = format!("runtime.condition(schema, {read:?}): {why} in expression {source:?}");
-            findings.expression(&path, &condition.text, 0, message, None);
+            Some(format!("runtime.condition(schema, {kind:?}): {why}"))
         }
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Types: every expression gives what its place takes (kro.md section 5).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{
     draft::Draft,
     edges::Names,
     findings::Findings,
-    fit::{alone, doubt, misfit},
+    fit::{Sight, alone, doubt, misfit},
     node::NodeKind,
     selector,
     shape::schema_of,
@@ -18,7 +18,7 @@ use crate::{
     Diagnostic,
     cel::{CheckError, Expression, Scope, Type, check},
     diagnostic::Severity,
-    schema::{Found, Schema, Segment, segments},
+    schema::{Additional, Found, Schema, Segment, segments},
     template::{Text, path_text},
 };
 
@@ -26,37 +26,24 @@ use crate::{
 pub(super) struct Types {
     /// Everything that a template or a status expression may read, by node id; what is deferred is dynamic.
     all: Arc<Scope>,
-    /// Types of single objects, where a node is a list of them.
-    elements: BTreeMap<String, Type>,
-    /// Whether the instance's schema could be read.
-    schema_is_known: bool,
+    /// The schema of instances; what could not be read of it is any value.
+    instance: Arc<Schema>,
 }
 
 impl Types {
-    /// `instance` without a schema is one that could not be read.
-    pub(super) fn new<'a>(
-        drafts: &[Draft],
-        ids: impl Iterator<Item = &'a str>,
-        instance: &Arc<Schema>,
-        schema_is_known: bool,
-    ) -> Self {
+    pub(super) fn new(drafts: &[Draft], names: &Names<'_>, instance: &Arc<Schema>) -> Self {
         let mut all = Scope::new().with_unknown_told().with("schema", Type::of_schema("schema", instance));
-        let mut elements = BTreeMap::new();
-        for id in ids {
-            all.set(id, Type::Dyn);
-        }
-        for draft in drafts.iter().filter(|draft| !draft.doubtful) {
+        names.ids().for_each(|id| all.set(id, Type::Dyn));
+        for draft in drafts.iter().filter(|draft| !draft.doubtful && names.is_unique(&draft.id)) {
             // Each use has a name of its own, as with kro.
-            let named = |name: &str| schema_of(draft).map_or(Type::Dyn, |schema| Type::of_schema(name, &schema));
-            if draft.kind.is_list() {
-                elements.insert(draft.id.clone(), named("each"));
-                all.set(draft.id.clone(), Type::list(named(&format!("{}.@idx", draft.id))));
+            let of = if draft.kind.is_list() {
+                Type::list(type_of_objects(draft, &format!("{}.@idx", draft.id)))
             } else {
-                elements.insert(draft.id.clone(), named(&draft.id));
-                all.set(draft.id.clone(), named(&draft.id));
-            }
+                type_of_objects(draft, &draft.id)
+            };
+            all.set(draft.id.clone(), of);
         }
-        Self { all: Arc::new(all), elements, schema_is_known }
+        Self { all: Arc::new(all), instance: Arc::clone(instance) }
     }
 
     /// Everything that a template or a status expression may read.
@@ -67,17 +54,58 @@ impl Types {
     /// Whether kro would know the type of an expression as well as it can be known. What is read of nodes may be dynamic here because
     /// a kind is not served yet, here or where the node comes from.
     fn are_final(&self, expression: &Expression) -> bool {
-        self.schema_is_known
-            && expression.references().identifiers.keys().all(|name| name == "schema" || crate::cel::is_type_name(name))
+        let references = expression.references();
+        references.identifiers.keys().all(|name| name == "schema" || crate::cel::is_type_name(name))
+            && references.paths.iter().filter(|read| read[0] == "schema").all(|read| self.is_known(read))
     }
 
-    /// What `readyWhen` may read: the object itself, or `each` of a list.
-    fn own(&self, draft: &Draft) -> Scope {
-        let element = self.elements.get(&draft.id).cloned().unwrap_or(Type::Dyn);
-        let mut scope = Scope::new().with_unknown_told();
-        scope.set(if draft.kind.is_list() { "each" } else { &draft.id }, element);
-        scope
+    /// Whether a path leads over nothing that could not be read of the instance's schema.
+    fn is_known(&self, read: &[String]) -> bool {
+        let mut here = &self.instance;
+        for segment in inside(read).into_iter().flatten() {
+            let below = match &segment {
+                Segment::Field(name) => here.field(name),
+                Segment::Index(_) => here.items.as_ref(),
+            };
+            let Some(below) = below else { break };
+            here = below;
+        }
+        is_whole(here)
     }
+}
+
+/// Whether all of a schema could be read: no SimpleSchema describes a value without a type.
+fn is_whole(schema: &Schema) -> bool {
+    let values = match &schema.additional_properties {
+        Some(Additional::Schema(values)) => Some(values),
+        _ => None,
+    };
+    schema.kind.is_some() && schema.properties.values().chain(&schema.items).chain(values).all(|below| is_whole(below))
+}
+
+/// What `readyWhen` may read: the object itself, or `each` of a list. Of a list that a selector finds kro checks the list, and asks
+/// each object: both can be read.
+fn own(draft: &Draft) -> Scope {
+    let of = |name: &str| if draft.doubtful { Type::Dyn } else { type_of_objects(draft, name) };
+    let mut scope = Scope::new().with_unknown_told();
+    for name in own_names(draft) {
+        let is_whole = draft.kind.is_list() && *name == draft.id;
+        scope.set(name, if is_whole { Type::list(of(&format!("{name}.@idx"))) } else { of(name) });
+    }
+    scope
+}
+
+fn own_names(draft: &Draft) -> Vec<&str> {
+    match draft.kind {
+        NodeKind::ExternalSelector => vec!["each", &draft.id],
+        NodeKind::Collection => vec!["each"],
+        NodeKind::Template | NodeKind::External => vec![&draft.id],
+    }
+}
+
+/// The type of a node's objects by this name; dynamic where the kind is not served.
+fn type_of_objects(draft: &Draft, name: &str) -> Type {
+    schema_of(draft).map_or(Type::Dyn, |schema| Type::of_schema(name, &schema))
 }
 
 /// Checks everything of one node; gives the types of what its iterators stand for, as far as they are known.
@@ -118,7 +146,7 @@ pub(super) fn node(
 }
 
 fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
-    let own = types.own(draft);
+    let own = own(draft);
     let name = if draft.kind.is_list() { "each" } else { &draft.id };
     let lists = [("readyWhen", &draft.ready_when, own), ("includeWhen", &draft.include_when, types.scope())];
     for (list, conditions, scope) in lists {
@@ -128,7 +156,7 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
             no_omit(&path, text, expression, options, findings);
             let is_known = match list {
                 "readyWhen" if draft.doubtful => false,
-                "readyWhen" => only(name, draft, (&path, text, expression), findings),
+                "readyWhen" => only(draft, names, (&path, text, expression), findings),
                 _ => names.knows(expression, &[]),
             };
             let Some(of) = typed(&path, text, expression, &scope, findings).filter(|_| is_known) else { continue };
@@ -212,13 +240,20 @@ fn as_text(schema: &Schema, path: &[Segment]) -> Schema {
     changed
 }
 
-/// Whether an expression reads nothing but one name.
-fn only(name: &str, draft: &Draft, (path, text, expression): (&str, &Text, &Expression), findings: &mut Findings<'_>) -> bool {
+/// Whether an expression reads nothing but its own node.
+fn only(
+    draft: &Draft,
+    names: &Names<'_>,
+    (path, text, expression): (&str, &Text, &Expression),
+    findings: &mut Findings<'_>,
+) -> bool {
     let references = expression.references();
-    let unknown = references.identifiers.iter().find(|(other, _)| other.as_str() != name && !crate::cel::is_type_name(other));
-    if let Some((other, offset)) = unknown {
+    let own = own_names(draft);
+    let is_known = |name: &str| own.contains(&name) || crate::cel::is_type_name(name);
+    let unknown = references.identifiers.iter().find(|(other, _)| !is_known(other));
+    if let Some((other, offset)) = unknown.filter(|(other, _)| !names.may_be_meant(other)) {
         let message = format!("resource {:?} readyWhen: references unknown identifiers: [{other}]", draft.id);
-        let hint = format!("readyWhen can only read {name}");
+        let hint = format!("readyWhen can only read {}", own.join(" and "));
         findings.expression(path, text, *offset, message, Some(hint));
     }
     for (function, offset) in &references.unknown_functions {
@@ -245,17 +280,39 @@ fn slots(draft: &Draft, scope: &Scope, names: &Names<'_>, findings: &mut Finding
             // Better than kro, where such a field cannot be written: bytes are encoded, text is taken as encoded already.
             continue;
         }
-        if let Some(why) = misfit(&of, &expected) {
-            let (id, source) = (&draft.id, slot.expression.source());
-            let message = format!(
-                "type mismatch in resource {id:?} at path {place:?}: expression {source:?} returns type \"{}\" but expected \"{expected}\": {why}",
-                alone(&of)
-            );
-            findings.expression(&path, &slot.text, 0, message, None);
+        let root = format!("{}{}", crate::cel::TYPE_PREFIX, type_name(&draft.id, &slot.path));
+        let sight = Sight { hidden: is_hidden(draft, &slot.path).then_some(root.as_str()), is_kros: true };
+        let mismatch = |why: String| {
+            let (id, source, of) = (&draft.id, slot.expression.source(), alone(&of));
+            format!(
+                "type mismatch in resource {id:?} at path {place:?}: expression {source:?} returns type \"{of}\" but expected \"{expected}\": {why}"
+            )
+        };
+        if let Some(why) = misfit(&of, &expected, sight) {
+            findings.expression(&path, &slot.text, 0, mismatch(why), None);
+        } else if let Some(why) = misfit(&of, &expected, Sight::default()) {
+            let hint = Some("kro does not look so far, and so it is accepted".to_owned());
+            findings.push(Diagnostic { severity: Severity::Warning, hint, ..Diagnostic::error(&path, mismatch(why)) });
         } else if let Some(doubt) = doubt(&of, &expected) {
             findings.push(Diagnostic { severity: Severity::Warning, ..Diagnostic::error(&path, doubt) });
         }
     }
+}
+
+/// Whether kro does not find the fields of the type at a place: it knows them neither of the objects of a collection nor below the keys
+/// of a map.
+fn is_hidden(draft: &Draft, path: &[Segment]) -> bool {
+    let Some(mut here) = schema_of(draft).filter(|_| draft.kind != NodeKind::Collection) else { return true };
+    for segment in path {
+        let below = match segment {
+            Segment::Field(name) if here.properties.contains_key(name) => here.field(name),
+            Segment::Field(_) => return true,
+            Segment::Index(_) => here.items.as_ref(),
+        };
+        let Some(below) = below else { return true };
+        here = Arc::clone(below);
+    }
+    false
 }
 
 /// The name of the type at a place, as kro has it: every element of a list is `@idx`.

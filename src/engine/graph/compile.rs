@@ -44,18 +44,17 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     }
     names::check(&definition.spec, options, &mut findings);
     let account = account::read(definition, options, &mut findings);
-    let (spec, is_known) = instance_spec(definition, &mut findings);
+    let spec = instance_spec(definition, &mut findings);
     let namespaced = definition.spec.schema.scope == Scope::Namespaced;
     let instance = metadata::instance(spec.clone(), namespaced);
     let context = Context { definition, schemas, namespaced };
     let resources = definition.spec.resources.iter().enumerate();
     let mut drafts: Vec<Draft> =
         resources.filter_map(|(index, resource)| shape::draft(index, resource, &context, &mut findings)).collect();
-    let names = Names::new(&definition.spec, &drafts, options);
+    let names = Names::new(definition, &drafts, options);
     let edges = names.edges(&drafts, &mut findings);
     report_cycles(&drafts, &edges, &mut findings);
-    let ids = definition.spec.resources.iter().map(|resource| resource.id.as_str());
-    let types = Types::new(&drafts, ids, &instance, is_known);
+    let types = Types::new(&drafts, &names, &instance);
     let elements: Vec<_> = drafts.iter().map(|draft| check::node(draft, &types, &names, options, &mut findings)).collect();
     let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);
     let conditions = authored::compile(definition.spec.schema.status.get("conditions"), &names, &types, &mut findings);
@@ -81,24 +80,21 @@ pub fn kinds(spec: &RgdSpec) -> Vec<GroupVersionKind> {
     kinds
 }
 
-/// The schema of `spec`, and whether it is what was written.
-fn instance_spec(definition: &Definition, findings: &mut Findings<'_>) -> (Schema, bool) {
+/// The schema of `spec`. What could not be read of it is any value, so that what reads it is not blamed.
+fn instance_spec(definition: &Definition, findings: &mut Findings<'_>) -> Schema {
     let schema = &definition.spec.schema;
-    match simpleschema::build(&schema.spec, &schema.types) {
-        Ok(built) => {
-            for warning in built.warnings {
-                findings.push(warning);
-            }
-            // A misspelt `spec` is no reason to say of every field that it does not exist.
-            if definition.has_stray_in("spec.schema") { (Schema::open_object(), false) } else { (built.schema, true) }
-        }
-        Err(errors) => {
-            for error in errors {
-                findings.push(error);
-            }
-            (Schema::open_object(), false)
-        }
-    }
+    let types = (!definition.lacks_types()).then_some(&schema.types);
+    let built = match types {
+        Some(types) => simpleschema::build(&schema.spec, types),
+        None => simpleschema::build_without_types(&schema.spec),
+    };
+    let (schema, found) = match built {
+        Ok(built) => (built.schema, built.warnings),
+        Err(refused) => (*refused.schema, refused.errors),
+    };
+    found.into_iter().for_each(|finding| findings.push(finding));
+    // A misspelt `spec` is no reason to say of every field that it does not exist.
+    if definition.lacks_fields() { Schema::any() } else { schema }
 }
 
 struct Parts {

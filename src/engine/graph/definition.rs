@@ -3,13 +3,15 @@
 use plinth_api::{Object, rgd::RgdSpec};
 use serde_json::Value;
 
-use super::document::Rules;
+use super::{
+    document::{Rules, Stray},
+    readable::readable,
+};
 use crate::{
     Diagnostic, Location,
     diagnostic::Severity,
     naming::keys,
-    schema::{Segment, segments},
-    yaml::{Document, Locations, place_of},
+    yaml::{Document, Locations, field, is_inside, place_of},
 };
 
 /// A definition to compile.
@@ -31,8 +33,12 @@ pub struct Definition {
     pub source: Option<Source>,
     /// Findings of reading it. Errors among them make the compiler refuse it, together with all that it finds itself.
     pub findings: Vec<Diagnostic>,
-    /// Paths of fields that do not belong where they are; they are not in `spec`.
-    pub(super) strays: Vec<String>,
+    /// Fields that do not belong where they are; they are not in `spec`.
+    pub(super) strays: Vec<Stray>,
+    /// Whether `spec.schema` itself is missing.
+    pub(super) has_no_schema: bool,
+    /// Paths of values that are not what belongs there; in `spec` they are absent, or empty in a list.
+    pub(super) wrong: Vec<String>,
 }
 
 /// The text a definition was read from.
@@ -49,13 +55,16 @@ pub struct Source {
 }
 
 impl Definition {
-    /// Reads a stored object. Fails with every rule of the definition's CRD that it breaks where there is nothing to compile, such
-    /// as without `spec`; else they are [`Definition::findings`].
+    /// Reads a stored object. Fails with every rule of the definition's CRD that it breaks where nobody can tell which kind it defines,
+    /// such as without `spec`; else they are [`Definition::findings`].
     pub fn from_object(object: &Object) -> Result<Self, Vec<Diagnostic>> {
-        Self::read(&Value::Object(object.0.clone()), None, Vec::new())
+        let read = Self::read(&Value::Object(object.0.clone()), None, Vec::new())?;
+        let of = &read.spec.schema;
+        if of.kind.is_empty() || of.api_version.is_empty() { Err(read.findings) } else { Ok(read) }
     }
 
-    /// Reads a document of a YAML text (best of [`crate::yaml::documents_with_duplicates`]); findings carry lines and columns.
+    /// Reads a document of a YAML text (best of [`crate::yaml::documents_with_duplicates`]); findings carry lines and columns. Fails where
+    /// there is nothing to compile; a kind that cannot be told hides nothing else.
     pub fn from_document(document: &Document, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let source = Source::of(document, text);
         let duplicates = document
@@ -70,18 +79,21 @@ impl Definition {
     fn read(document: &Value, source: Option<Source>, findings: Vec<Diagnostic>) -> Result<Self, Vec<Diagnostic>> {
         let mut rules = Rules { findings, ..Rules::default() };
         rules.document(document);
-        let spec = serde_json::from_value(without_strays(without_nulls(&document["spec"]), &rules.strays));
         let refused = rules.refused();
+        let spec = match readable(&document["spec"], &rules.strays, &rules.wrong) {
+            Some(spec) => serde_json::from_value(spec).map_err(|error| error.to_string()),
+            None => Err("spec: Required value".to_owned()),
+        };
         let mut findings = rules.findings;
         if let (Err(error), false) = (&spec, refused) {
-            findings.push(Diagnostic::error("spec", error.to_string()));
+            findings.push(Diagnostic::error("spec", error));
         }
         if let Some(source) = &source {
             source.locations.locate(&mut findings);
         }
         findings.sort_by_key(|finding| finding.location);
         match spec {
-            Ok(spec) => Ok(Self { findings, strays: rules.strays, ..Self::new(document, spec, source) }),
+            Ok(spec) => Ok(Self { findings, strays: rules.strays, wrong: rules.wrong, ..Self::new(document, spec, source) }),
             Err(_) => Err(findings),
         }
     }
@@ -91,9 +103,38 @@ impl Definition {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Whether a field that does not belong there is somewhere inside `path`: then what is missing there may be what was meant.
-    pub(super) fn has_stray_in(&self, path: &str) -> bool {
-        self.strays.iter().any(|stray| stray.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
+    /// Whether something inside `path`, or all of it, could not be read: then what is missing there may be what was meant.
+    pub(super) fn is_damaged(&self, path: &str) -> bool {
+        self.strays.iter().map(|stray| &stray.path).chain(&self.wrong).any(|found| is_inside(found, path))
+    }
+
+    /// Whether the fields of instances are written where they cannot be read.
+    pub(super) fn lacks_fields(&self) -> bool {
+        self.spec.schema.spec.is_empty() && (self.has_no_schema || self.lacks("spec.schema", "spec"))
+    }
+
+    /// Whether custom types are written where they cannot be read.
+    pub(super) fn lacks_types(&self) -> bool {
+        self.spec.schema.types.is_empty() && (self.has_no_schema || self.lacks("spec.schema", "types"))
+    }
+
+    /// Whether resources are written where they cannot be read.
+    pub(super) fn lacks_resources(&self) -> bool {
+        self.spec.resources.is_empty() && self.lacks("spec", "resources")
+    }
+
+    fn lacks(&self, parent: &str, part: &str) -> bool {
+        let place = field(parent, part);
+        let is_beside = |path: &str| path.strip_prefix(parent).is_some_and(|rest| rest.rfind(['.', '[']) == Some(0));
+        let misspelt = |stray: &Stray| is_beside(&stray.path) && stray.meant.as_deref().is_none_or(|meant| meant == part);
+        self.wrong.iter().any(|path| is_inside(&place, path)) || self.strays.iter().any(misspelt)
+    }
+
+    /// Whether the iterators of the resource at `path` may be other ones than those that could be read.
+    pub(super) fn may_iterate(&self, path: &str) -> bool {
+        let misspelt = |stray: &Stray| stray.meant.as_deref().is_none_or(|meant| meant == "forEach");
+        self.strays.iter().any(|stray| is_inside(&stray.path, path) && misspelt(stray))
+            || self.wrong.iter().any(|found| is_inside(found, &field(path, "forEach")))
     }
 
     fn new(document: &Value, spec: RgdSpec, source: Option<Source>) -> Self {
@@ -110,6 +151,8 @@ impl Definition {
             source,
             findings: Vec::new(),
             strays: Vec::new(),
+            has_no_schema: document["spec"]["schema"].is_null(),
+            wrong: Vec::new(),
         }
     }
 }
@@ -146,39 +189,4 @@ impl Source {
         let column = self.text[self.lines[line]..at].chars().count() + 1;
         Location { line: self.before + line + 1, column }
     }
-}
-
-/// The spec without the fields that do not belong there, so that the rest can be read.
-fn without_strays(mut spec: Value, strays: &[String]) -> Value {
-    for path in strays.iter().filter_map(|path| segments(path.strip_prefix("spec.")?)) {
-        let Some((last, way)) = path.split_last() else { continue };
-        let mut here = Some(&mut spec);
-        for segment in way {
-            here = match segment {
-                Segment::Field(name) => here.and_then(|value| value.get_mut(name.as_str())),
-                Segment::Index(index) => here.and_then(|value| value.get_mut(*index)),
-            };
-        }
-        if let (Some(Value::Object(map)), Segment::Field(name)) = (here, last) {
-            map.remove(name);
-        }
-    }
-    spec
-}
-
-/// A `null` field of the definition is an absent one; what is inside templates and schemas stays as it is.
-fn without_nulls(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    let clean = |value: Option<&mut Value>| {
-        if let Some(Value::Object(map)) = value {
-            map.retain(|_, value| !value.is_null());
-        }
-    };
-    clean(Some(&mut spec));
-    clean(spec.get_mut("schema"));
-    clean(spec.pointer_mut("/schema/metadata"));
-    for resource in spec.get_mut("resources").and_then(Value::as_array_mut).into_iter().flatten() {
-        clean(Some(resource));
-    }
-    spec
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     Diagnostic,
     diagnostic::Severity,
-    naming::subdomain_fault,
+    naming::{is_name_of_kind, subdomain_fault},
     template::nearest,
     yaml::{element, field},
 };
@@ -17,10 +17,20 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Rules {
     pub(super) findings: Vec<Diagnostic>,
-    /// Paths of fields that do not belong where they are.
-    pub(super) strays: Vec<String>,
+    /// Fields that do not belong where they are.
+    pub(super) strays: Vec<Stray>,
+    /// Paths of values that are not what belongs there.
+    pub(super) wrong: Vec<String>,
     /// Whether it is a definition of krop's, whose resources have a `target`.
     pub(super) of_krop: bool,
+}
+
+/// A field that does not belong where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stray {
+    pub(super) path: String,
+    /// The field that was meant, where one is near.
+    pub(super) meant: Option<String>,
 }
 
 type Fields = Map<String, Value>;
@@ -112,7 +122,7 @@ impl Rules {
     }
 
     fn short_name(&mut self, name: &Value, path: &str) {
-        if !name.as_str().is_some_and(is_short_name) {
+        if !name.as_str().is_some_and(is_name_of_kind) {
             self.error(path, format!("{path} in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'"));
         }
     }
@@ -160,7 +170,10 @@ impl Rules {
     fn dimension(&mut self, dimension: &Value, path: &str) {
         match dimension.as_object() {
             Some(map) if map.len() == 1 && map.values().all(Value::is_string) => {}
-            _ => self.error(path, "a forEach dimension is a map of one entry, iterator name to expression"),
+            _ => {
+                self.wrong.push(path.to_owned());
+                self.error(path, "a forEach dimension is a map of one entry, iterator name to expression");
+            }
         }
     }
 
@@ -178,11 +191,12 @@ impl Rules {
         for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
             let stray = field(path, name);
             let finding = Diagnostic::error(stray.clone(), format!("unknown field {stray:?}"));
-            self.strays.push(stray);
-            let hint = match nearest(name, known.iter().copied()) {
+            let meant = nearest(name, known.iter().copied());
+            let hint = match meant {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("the fields here are {}", known.join(", ")),
             };
+            self.strays.push(Stray { path: stray, meant: meant.map(str::to_owned) });
             self.findings.push(finding.with_hint(hint));
         }
         Some(fields)
@@ -225,6 +239,7 @@ impl Rules {
     fn one_of(&mut self, fields: &Fields, path: &str, name: &str, allowed: &[&str]) {
         let Some(text) = self.optional_text(fields, path, name) else { return };
         if !allowed.contains(&text) {
+            self.wrong.push(field(path, name));
             let list = allowed.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(", ");
             self.error(&field(path, name), format!("Unsupported value: {text:?}: supported values: {list}"));
         }
@@ -273,6 +288,7 @@ impl Rules {
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         };
+        self.wrong.push(path.to_owned());
         self.error(path, format!("{path} in body must be of type {expected}: {got:?}"));
     }
 
@@ -298,11 +314,4 @@ fn is_version(text: &str) -> bool {
     let major = rest.trim_start_matches(|c: char| c.is_ascii_digit());
     digits(&rest[..rest.len() - major.len()])
         && (major.is_empty() || ["alpha", "beta"].iter().any(|word| major.strip_prefix(word).is_some_and(digits)))
-}
-
-fn is_short_name(text: &str) -> bool {
-    (1..=63).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && !text.ends_with('-')
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }

@@ -34,7 +34,7 @@ pub(super) struct Draft {
     pub(super) for_each: Vec<Dimension>,
     /// Names of the iterators, those that cannot be read too.
     pub(super) iterators: Vec<String>,
-    /// Whether it has fields that do not belong there, so that what seems to be missing may be what was meant.
+    /// Whether its iterators may be other ones than those that could be read, so that a name which seems to be missing may be one.
     pub(super) doubtful: bool,
 }
 
@@ -173,17 +173,25 @@ pub(super) fn entries(resource: &RgdResource, draft: &mut Draft, findings: &mut 
     draft.ready_when = conditions(&resource.ready_when, draft, "readyWhen", findings);
     draft.include_when = conditions(&resource.include_when, draft, "includeWhen", findings);
     draft.iterators = resource.for_each.iter().flatten().map(|(name, _)| name.clone()).collect();
-    for (index, (name, source)) in resource.for_each.iter().flatten().enumerate() {
+    for (index, dimension) in resource.for_each.iter().enumerate() {
         let path = draft.entry("forEach", index);
-        if let Some((text, expression)) = standalone(source, &path, findings) {
-            draft.for_each.push(Dimension { index, name: name.clone(), text, expression, element: None });
+        for (name, source) in dimension {
+            if let Some((text, expression)) = entry(source, &path, findings) {
+                draft.for_each.push(Dimension { index, name: name.clone(), text, expression, element: None });
+            }
         }
     }
 }
 
+/// Parses an entry, if it does not stand for one that is none, which is said already.
+fn entry(source: &str, path: &str, findings: &mut Findings<'_>) -> Option<(Text, Expression)> {
+    let is_said = source.is_empty() && findings.refused_at(path);
+    if is_said { None } else { standalone(source, path, findings) }
+}
+
 fn conditions(sources: &[String], draft: &Draft, list: &str, findings: &mut Findings<'_>) -> Vec<Condition> {
     let read = sources.iter().enumerate().filter_map(|(index, source)| {
-        let (text, expression) = standalone(source, &draft.entry(list, index), findings)?;
+        let (text, expression) = entry(source, &draft.entry(list, index), findings)?;
         Some(Condition { index, text, expression })
     });
     read.collect()

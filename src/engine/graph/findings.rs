@@ -8,6 +8,7 @@ use crate::{
     cel::function_meant,
     diagnostic::Severity,
     template::{Text, nearest},
+    yaml::is_inside,
 };
 
 /// More findings than anybody reads one by one.
@@ -76,8 +77,12 @@ impl<'a> Findings<'a> {
 
     /// Whether something at or inside `path` is refused already.
     pub(super) fn refused_in(&self, path: &str) -> bool {
-        let inside = |found: &str| found.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
-        self.found.iter().any(|finding| finding.severity == Severity::Error && inside(&finding.path))
+        self.found.iter().any(|finding| finding.severity == Severity::Error && is_inside(&finding.path, path))
+    }
+
+    /// Whether exactly what is at `path` is refused already.
+    pub(super) fn refused_at(&self, path: &str) -> bool {
+        self.found.iter().any(|finding| finding.severity == Severity::Error && finding.path == path)
     }
 
     /// "Did you mean …" for a name; nothing once there are so many findings that nobody reads them all: each looks at every candidate.

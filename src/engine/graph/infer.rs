@@ -2,7 +2,7 @@
 
 use crate::{
     cel::{Structure, Type, unescape},
-    schema::Schema,
+    schema::{Additional, Schema},
 };
 
 /// The schema that kro gives a field of this type.
@@ -19,6 +19,9 @@ pub(super) fn schema_of(of: &Type) -> Schema {
         Type::Map(_, value) => Schema::map(schema_of(value)),
         Type::Struct(structure) => object(structure),
         Type::Dyn | Type::Null => Schema::any(),
+        Type::Opaque(_) if of.is_object() => {
+            Schema { additional_properties: Some(Additional::Allowed(true)), ..Schema::of_type("object") }
+        }
         Type::Optional(_) | Type::Duration | Type::Type(_) | Type::Opaque(_) | Type::Var(_) => {
             Schema { description: Some(format!("unknown CEL type: {of}")), ..Schema::any() }
         }

@@ -6,6 +6,7 @@
 mod account;
 mod authored;
 mod check;
+mod collisions;
 mod compile;
 mod compiled;
 mod definition;
@@ -22,6 +23,7 @@ mod names;
 mod namesakes;
 mod node;
 mod order;
+mod readable;
 mod rendered;
 mod revision;
 mod selector;
@@ -30,6 +32,7 @@ mod status;
 
 pub use account::Account;
 pub(crate) use authored::types_of as authored_types;
+pub(crate) use collisions::collision;
 pub use compile::{compile, kinds};
 pub use compiled::{Compiled, Missing, Options};
 pub use definition::{Definition, Source};

@@ -6,7 +6,12 @@ use plinth_api::rgd::RgdSpec;
 use serde_json::Value;
 
 use super::{compiled::Options, findings::Findings};
-use crate::{cel, naming::is_subdomain, yaml::element};
+use crate::{
+    cel,
+    naming::is_subdomain,
+    schema::crd::{COLUMN_FORMATS, COLUMN_TYPES},
+    yaml::element,
+};
 
 /// Words that cannot be ids besides CEL's own.
 const RESERVED: [&str; 32] = [
@@ -47,7 +52,7 @@ const RESERVED: [&str; 32] = [
 /// Checks the kind, the ids and the iterators.
 pub(super) fn check(spec: &RgdSpec, options: &Options, findings: &mut Findings<'_>) {
     let kind = &spec.schema.kind;
-    if !is_name(kind, u8::is_ascii_uppercase) && !findings.refused_in("spec.schema.kind") {
+    if !is_name(kind, u8::is_ascii_uppercase) && !findings.refused_in("spec.schema.kind") && !findings.refused_at("spec.schema") {
         findings.error(
             "spec.schema.kind",
             format!("naming convention violation: kind '{kind}' is not a valid KRO kind name: must be UpperCamelCase"),
@@ -57,7 +62,11 @@ pub(super) fn check(spec: &RgdSpec, options: &Options, findings: &mut Findings<'
     columns(&spec.schema.additional_printer_columns, findings);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, resource) in spec.resources.iter().enumerate() {
-        let path = format!("{}.id", element("spec.resources", index));
+        let resource_path = element("spec.resources", index);
+        let path = format!("{resource_path}.id");
+        if resource.id.is_empty() && (findings.refused_in(&path) || findings.refused_at(&resource_path)) {
+            continue;
+        }
         id(&resource.id, &path, findings);
         if let Some(first) = seen.get(resource.id.as_str()) {
             let hint = Some(format!("the first is {}", element("spec.resources", *first)));
@@ -99,12 +108,6 @@ fn columns(columns: &[Value], findings: &mut Findings<'_>) {
         }
     }
 }
-
-/// What a printer column may be.
-const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-
-/// How it may be shown.
-const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
 fn id(id: &str, path: &str, findings: &mut Findings<'_>) {
     if is_reserved(id) {

@@ -9,7 +9,7 @@ use plinth_api::Object;
 use serde_json::{Value, json};
 
 use super::{
-    example,
+    collisions, example,
     node::{Graph, Node, NodeKind, Slot},
 };
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     instance::{Trouble, Values, expand},
     schema::{Found, Schema, Segment, apply_defaults, segments},
     template::{path_text, remove, set},
+    yaml::is_inside,
 };
 
 /// Most examples that one expression may need: each gives it one field more.
@@ -104,6 +105,7 @@ impl<'a> Renderer<'a> {
             self.observe(node, &items);
             rendered.extend(items.into_iter().map(|item| item.rendered));
         }
+        collisions::tell(graph, &mut rendered);
         rendered
     }
 
@@ -232,7 +234,7 @@ impl<'a> Renderer<'a> {
     /// Tells an item's variables what was invented since they were made.
     fn catch_up(&self, values: &mut Values) {
         for node in &self.graph.nodes {
-            let is_invented = |path: &String| path.strip_prefix(node.id.as_str()).is_some_and(is_border);
+            let is_invented = |path: &String| is_inside(path, &node.id);
             if let Some(seen) = self.seen.get(&node.id).filter(|_| self.invented.iter().any(is_invented)) {
                 values.observe(node, seen.clone());
             }
@@ -245,8 +247,7 @@ impl<'a> Renderer<'a> {
             return Vec::new();
         }
         let read: Vec<String> = expression.references().paths.iter().map(|path| path.join(".").replace(".[", "[")).collect();
-        let meet = |one: &str, other: &str| one.strip_prefix(other).is_some_and(is_border);
-        let is_read = |invented: &&String| read.iter().any(|read| meet(read, invented) || meet(invented, read));
+        let is_read = |invented: &&String| read.iter().any(|read| is_inside(read, invented) || is_inside(invented, read));
         self.invented.iter().filter(is_read).cloned().collect()
     }
 
@@ -302,11 +303,6 @@ fn unexpanded(node: &Node, message: String, namespace: Option<&str>) -> Item {
     let problems = vec![Diagnostic::error("forEach", message)];
     let unknown = node.slots.iter().map(|slot| slot.path.clone()).collect();
     Filling { object: node.template.clone(), unknown, problems, ..Filling::default() }.item(node, namespace)
-}
-
-/// Whether a path ends here, or goes on with a field or an element.
-fn is_border(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with(['.', '['])
 }
 
 /// Whether a label selector finds an object.

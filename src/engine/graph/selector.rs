@@ -70,7 +70,7 @@ fn literal(selector: &Value, id: &str) -> Vec<Diagnostic> {
     for (index, requirement) in list.into_iter().flatten().enumerate() {
         let at = |part: &str| format!("metadata.selector.matchExpressions[{index}].{part}");
         faults.extend(fault(requirement).map(|(part, why)| (at(part), why)));
-        let key = requirement.get("key").and_then(Value::as_str).filter(|key| !key.contains("${"));
+        let key = requirement.get("key").and_then(Value::as_str).filter(|key| !is_computed(key));
         faults.extend(key.and_then(|key| Some((at("key"), invalid(key, &label_key_fault(key)?)))));
         let values = requirement.get("values").and_then(Value::as_array).into_iter().flatten().enumerate();
         faults.extend(values.filter_map(|(index, value)| Some((element(&at("values"), index), wrong_value(value.as_str()?)?))));
@@ -83,7 +83,12 @@ fn literal(selector: &Value, id: &str) -> Vec<Diagnostic> {
 }
 
 fn wrong_value(value: &str) -> Option<String> {
-    label_value_fault(value).filter(|_| !value.contains("${")).map(|why| invalid(value, why))
+    label_value_fault(value).filter(|_| !is_computed(value)).map(|why| invalid(value, why))
+}
+
+/// Whether a text is only known when its expressions are.
+fn is_computed(text: &str) -> bool {
+    !matches!(Text::read(text), Ok(None))
 }
 
 fn invalid(value: &str, why: &str) -> String {
@@ -93,7 +98,7 @@ fn invalid(value: &str, why: &str) -> String {
 /// What is wrong with one requirement: the part and the fault.
 pub(crate) fn fault(requirement: &Value) -> Option<(&'static str, String)> {
     let operator = requirement.get("operator").and_then(Value::as_str).unwrap_or_default();
-    if operator.contains("${") {
+    if requirement.as_str().is_some_and(is_computed) || is_computed(operator) {
         return None;
     }
     let count = requirement.get("values").and_then(Value::as_array).map_or(0, Vec::len);

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     Diagnostic,
     diagnostic::Severity,
+    naming::is_name_of_kind,
     schema::{Lookup, SchemaSource, Segment, builtin},
     template::{Walked, path_text, walk, walk_open},
     yaml::element,
@@ -32,10 +33,9 @@ pub(super) struct Context<'a> {
 /// Reads one resource; `None` where it has neither template nor external reference.
 pub(super) fn draft(index: usize, resource: &RgdResource, context: &Context<'_>, findings: &mut Findings<'_>) -> Option<Draft> {
     let path = element("spec.resources", index);
-    let doubtful = context.definition.has_stray_in(&path);
-    let (kind, object) = form(resource, &path, doubtful, findings)?;
+    let (kind, object) = form(resource, &path, context.definition.is_damaged(&path), findings)?;
     let mut draft = Draft::new(resource.id.clone(), path, kind, object);
-    draft.doubtful = doubtful;
+    draft.doubtful = context.definition.may_iterate(&draft.path);
     entries(resource, &mut draft, findings);
     well_formed(&draft, findings);
     draft.gvk = gvk(&draft, findings);
@@ -51,7 +51,7 @@ pub(super) fn draft(index: usize, resource: &RgdResource, context: &Context<'_>,
     Some(draft)
 }
 
-fn form(resource: &RgdResource, path: &str, doubtful: bool, findings: &mut Findings<'_>) -> Option<(NodeKind, Value)> {
+fn form(resource: &RgdResource, path: &str, damaged: bool, findings: &mut Findings<'_>) -> Option<(NodeKind, Value)> {
     let id = &resource.id;
     match (&resource.template, &resource.external_ref) {
         (Some(template), reference) => {
@@ -75,7 +75,7 @@ fn form(resource: &RgdResource, path: &str, doubtful: bool, findings: &mut Findi
             let kind = if has("selector") { NodeKind::ExternalSelector } else { NodeKind::External };
             Some((kind, reference.clone()))
         }
-        (None, None) if doubtful => None,
+        (None, None) if damaged => None,
         (None, None) => {
             findings.error(path, format!("resource {id:?}: exactly one of template or externalRef must be provided"));
             None
@@ -93,7 +93,7 @@ fn well_formed(draft: &Draft, findings: &mut Findings<'_>) {
         }
     }
     match draft.object.get("metadata") {
-        None | Some(Value::Null) => findings.error(draft.root(), format!("{prefix}: metadata field not found")),
+        None => findings.error(draft.root(), format!("{prefix}: metadata field not found")),
         Some(Value::Object(_)) => {}
         Some(_) => findings.error(below(&draft.root(), "metadata"), format!("{prefix}: metadata field is not a map")),
     }
@@ -107,7 +107,7 @@ fn gvk(draft: &Draft, findings: &mut Findings<'_>) -> Option<GroupVersionKind> {
         findings.error(below(&draft.root(), "apiVersion"), message);
         return None;
     };
-    if !is_label(&kind.to_lowercase()) {
+    if !is_name_of_kind(&kind.to_lowercase()) {
         let message = format!("invalid kind {kind:?}: must be a valid DNS-1035 label when lowercased");
         findings.error(below(&draft.root(), "kind"), message);
         return None;
@@ -187,24 +187,16 @@ fn nameless(draft: &Draft, findings: &mut Findings<'_>) {
     findings.push(Diagnostic { severity: Severity::Warning, hint, ..Diagnostic::error(path, message) });
 }
 
-fn is_label(text: &str) -> bool {
-    text.len() <= 63
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && !text.ends_with('-')
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
-
 fn scope(draft: &Draft, context: &Context<'_>, findings: &mut Findings<'_>) {
     let Some(info) = &draft.info else { return };
-    if draft.kind == NodeKind::ExternalSelector {
-        return;
-    }
-    let set = draft.object.pointer("/metadata/namespace").is_some_and(|namespace| !namespace.is_null() && namespace != "");
+    let written = draft.object.pointer("/metadata/namespace");
+    let set = written.is_some_and(|namespace| !namespace.is_null() && namespace != "");
     let id = &draft.id;
-    if !info.namespaced && set {
+    // In a template the field itself is too much, whatever it says.
+    if !info.namespaced && (set || (draft.kind.is_owned() && written.is_some())) {
         let path = below(&draft.root(), "metadata.namespace");
         findings.error(path, format!("resource {id:?} is cluster-scoped and must not set metadata.namespace"));
-    } else if info.namespaced && !set && !context.namespaced {
+    } else if info.namespaced && !set && !context.namespaced && draft.kind != NodeKind::ExternalSelector {
         let message =
             format!("resource {id:?} is namespaced and must set metadata.namespace when the instance CRD is cluster-scoped");
         findings.error(below(&draft.root(), "metadata"), message);

@@ -98,7 +98,8 @@ impl Leaves<'_, '_> {
                     .iter()
                     .filter_map(|(name, value)| Some((name.clone(), self.below(Segment::Field(name.clone()), value)?)))
                     .collect();
-                Some(Schema::object(fields))
+                // Of what has no fields kro knows nothing.
+                (self.path.is_empty() || !fields.is_empty()).then(|| Schema::object(fields))
             }
             Value::Array(list) => {
                 let items = list.iter().enumerate().map(|(index, value)| self.below(Segment::Index(index), value));

@@ -2,6 +2,8 @@
 
 pub(crate) mod corpus;
 mod hostile;
+mod peer;
 mod probes;
 mod rules;
 pub(crate) mod seed;
+mod together;

@@ -15,7 +15,7 @@ use super::{
     values::{Trouble, Values},
 };
 use crate::{
-    graph::{Node, NodeKind},
+    graph::{Node, NodeKind, collision},
     naming::keys,
     permission,
     ports::{Apply, WriteError},
@@ -72,19 +72,10 @@ impl<'a> Pass<'a> {
     /// Notes what is wanted; fails where an object is wanted twice.
     fn claim(&mut self, node: &Node, wanted: &[Wanted]) -> Option<Outcome> {
         for Wanted { key, .. } in wanted {
-            match self.wanted.get(key) {
-                Some(other) if *other == node.id => {
-                    return Some(Outcome::failed(format!("node {:?} identity collision: duplicate identity: {key}", node.id)));
-                }
-                Some(other) => {
-                    let message = format!(
-                        "found resources with conflicts: resourceID: {} conflicts with resourceID: {other} ({key})",
-                        node.id
-                    );
-                    return Some(Outcome::failed(message));
-                }
-                None => drop(self.wanted.insert(key.clone(), node.id.clone())),
+            if let Some(other) = self.wanted.get(key) {
+                return Some(Outcome::failed(collision(&node.id, other, &key.to_string())));
             }
+            self.wanted.insert(key.clone(), node.id.clone());
         }
         self.batch = self.batch.union(&inventory_of(wanted, &self.seen.instance));
         None

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plinth_api::{ClusterKey, Object, ObjectKey, Permission};
+use serde_json::Value;
 
 use super::{
     decision::{Action, NodeState, NodeVerdict, WaitsFor, Watch},
@@ -13,7 +14,7 @@ use super::{
     values::{Trouble, Values},
 };
 use crate::{
-    graph::{Graph, Node},
+    graph::{Condition, Graph, Node, NodeKind},
     permission,
     ports::ReadError,
 };
@@ -214,9 +215,26 @@ pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
     if node.ready_when.is_empty() {
         return Outcome::new(NodeState::Ready);
     }
-    let name = if node.kind.is_list() { "each" } else { node.id.as_str() };
-    for object in objects {
-        match Values::only(name, (*object).clone().into_value()).all(&node.ready_when) {
+    let objects = objects.iter().map(|object| (*object).clone().into_value());
+    match node.kind {
+        NodeKind::ExternalSelector => {
+            let reads_all = |condition: &Condition| condition.expression.references().identifiers.contains_key(&node.id);
+            let (all, each): (Vec<_>, Vec<_>) = node.ready_when.iter().cloned().partition(reads_all);
+            let objects: Vec<Value> = objects.collect();
+            match asked(node, &node.id, [Value::Array(objects.clone())], &all) {
+                ready if ready.state == NodeState::Ready => asked(node, "each", objects, &each),
+                other => other,
+            }
+        }
+        NodeKind::Collection => asked(node, "each", objects, &node.ready_when),
+        NodeKind::Template | NodeKind::External => asked(node, &node.id, objects, &node.ready_when),
+    }
+}
+
+/// Whether all conditions hold for each of the values, by its name in them.
+fn asked(node: &Node, name: &str, values: impl IntoIterator<Item = Value>, conditions: &[Condition]) -> Outcome {
+    for value in values {
+        match Values::only(name, value).all(conditions) {
             Ok(None) => {}
             Ok(Some(source)) => {
                 let message = format!("readyWhen {source:?} is not true");

@@ -1,6 +1,6 @@
 //! What is wrong with names and labels, in the words of Kubernetes.
 
-use super::dns::is_subdomain;
+use super::dns::{is_made_of, is_subdomain};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -44,12 +44,7 @@ pub fn label_value_fault(value: &str) -> Option<&'static str> {
 
 /// The part of a label key after the slash, or a label value.
 fn qualified(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends = bytes
-        .first()
-        .zip(bytes.last())
-        .is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric());
-    ends && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+    is_made_of(text, |byte| byte.is_ascii_alphanumeric(), b"-_.")
 }
 
 #[cfg(test)]

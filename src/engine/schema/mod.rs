@@ -6,6 +6,7 @@
 mod builtin;
 pub mod compat;
 pub mod crd;
+pub mod formats;
 mod lookup;
 pub mod openapi;
 mod source;

@@ -5,7 +5,7 @@ use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 use super::{
-    Schema,
+    Schema, formats,
     structural::{OBJECT_FIELDS, keeps_unknown},
 };
 use crate::{
@@ -22,7 +22,7 @@ const MAX_PATTERN: usize = 1 << 20;
 
 /// Every way in which `value` breaks `schema`, in the order of the value's fields; paths start with `path`.
 ///
-/// CEL rules (`x-kubernetes-validations`) and formats other than integer widths are not evaluated here.
+/// CEL rules (`x-kubernetes-validations`) are not evaluated here.
 pub fn validate(value: &Value, schema: &Schema, path: &str) -> Vec<Diagnostic> {
     let mut check = Check::default();
     check.value(value, schema, path);
@@ -154,6 +154,9 @@ impl Check {
             && !compiled.is_match(text)
         {
             self.say(path, format!("{} does not match {pattern}", short(&Value::from(text))));
+        }
+        if let Some(format) = schema.format.as_deref().filter(|format| !formats::fits(text, format)) {
+            self.say(path, format!("{} is not of the format {format}", short(&Value::from(text))));
         }
     }
 

@@ -26,6 +26,11 @@ pub(super) struct Field {
     pub(super) defaulted: bool,
 }
 
+/// A field of which nothing is known.
+pub(super) fn unknown() -> Field {
+    Field { schema: Schema::any(), required: false, defaulted: false }
+}
+
 /// Builds an object. A field that cannot be built is any value, so that what uses it is judged too.
 pub(super) fn build(fields: &Map<String, Value>, types: &Types, path: &str, findings: &mut Findings) -> Schema {
     at_depth(fields, types, path, 0, findings)
@@ -40,14 +45,14 @@ fn at_depth(fields: &Map<String, Value>, types: &Types, path: &str, depth: usize
             Value::String(text) => text_field(text, types, &path, findings),
             Value::Object(_) if depth >= MAX_DEPTH => {
                 findings.errors.push(Diagnostic::error(&path, format!("objects are nested more than {MAX_DEPTH} levels deep")));
-                continue;
+                unknown()
             }
             Value::Object(inner) => {
                 Field { schema: at_depth(inner, types, &path, depth + 1, findings), required: false, defaulted: false }
             }
             other => {
                 findings.errors.push(unexpected(other, &path));
-                continue;
+                unknown()
             }
         };
         if field.required {

@@ -15,7 +15,7 @@ fn map(value: &Value) -> Map<String, Value> {
 fn findings(spec: &Value, types: &Value) -> Vec<String> {
     let findings = match build(&map(spec), &map(types)) {
         Ok(built) => built.warnings,
-        Err(errors) => errors,
+        Err(refused) => refused.errors,
     };
     findings.iter().map(ToString::to_string).collect()
 }
@@ -38,7 +38,7 @@ fn show_03_simpleschema() {
     let outputs = json_lines("kro/vectors/simpleschema.out.jsonl");
     let mut equal = 0;
     for (input, output) in inputs.iter().zip(&outputs) {
-        let Translation { schema, findings } = translate(&map(&input["spec"]), &map(&input["types"]));
+        let Translation { schema, findings } = translate(&map(&input["spec"]), Some(&map(&input["types"])));
         if let Some(error) = output["error"].as_str() {
             let ours: Vec<String> = findings.errors.iter().map(kros_text).collect();
             assert!(ours.iter().any(|text| text == error), "{input}: {ours:?} has no {error}");
@@ -93,7 +93,7 @@ fn show_03_corpus_schemas() {
         for rgd in rgds.filter(|rgd| rgd["metadata"]["name"] == verdict["name"]) {
             let schema = &rgd["spec"]["schema"];
             let found = build(&map(&schema["spec"]), &map(&schema["types"]))
-                .map_err(|errors| errors.iter().map(kros_text).collect::<Vec<_>>());
+                .map_err(|refused| refused.errors.iter().map(kros_text).collect::<Vec<_>>());
             match (schema_error(&verdict), verdict["verdict"].as_str()) {
                 (Some(error), _) => {
                     assert!(found.clone().is_err_and(|ours| ours.iter().any(|text| text == error)), "{path}: {error} {found:?}");
@@ -152,7 +152,7 @@ fn show_03_schema_probes() {
         let schema = &rgd["spec"]["schema"];
         let ours = match build(&map(&schema["spec"]), &map(&schema["types"])) {
             Ok(_) => Vec::new(),
-            Err(errors) => errors.iter().map(kros_text).collect(),
+            Err(refused) => refused.errors.iter().map(kros_text).collect(),
         };
         let kros = messages(&out).into_iter().find_map(|message| Some(message.split_once(KROS_PREFIX)?.1));
         let refused_late = messages(&out).into_iter().any(|message| message.contains("failed to create CRD"));
@@ -361,7 +361,7 @@ fn all_mistakes_are_said_at_once_in_order() {
 
 #[test]
 fn the_marker_at_fault_has_its_offset() {
-    let errors = build(&map(&json!({"a": "integer | required=true minimum=x"})), &Map::new()).unwrap_err();
+    let errors = build(&map(&json!({"a": "integer | required=true minimum=x"})), &Map::new()).unwrap_err().errors;
     assert_eq!(errors[0].expression, Some(("integer | required=true minimum=x".to_owned(), 24)));
 }
 
@@ -370,7 +370,7 @@ fn types_that_double_at_every_level_are_bounded() {
     let types: Map<String, Value> =
         (0..40).map(|n| (format!("T{n}"), json!({"a": format!("T{}", n + 1), "b": format!("T{}", n + 1)}))).collect();
     let types = types.into_iter().chain([("T40".to_owned(), json!("string"))]).collect();
-    let errors = build(&map(&json!({"a": "T0"})), &types).unwrap_err();
+    let errors = build(&map(&json!({"a": "T0"})), &types).unwrap_err().errors;
     assert!(errors.iter().any(|error| error.message.contains("more than 100000 fields")), "{errors:?}");
 }
 

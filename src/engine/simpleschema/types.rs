@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::{
     Findings,
     grammar::{Syntax, split},
-    object::{Field, build, is_small, text_field, too_large, type_hint, unexpected},
+    object::{Field, build, is_small, text_field, too_large, type_hint, unexpected, unknown},
 };
-use crate::{Diagnostic, schema::Schema, yaml};
+use crate::{Diagnostic, yaml};
 
 /// Types that are built, by name.
 pub(super) type Types = BTreeMap<String, Field>;
@@ -47,12 +47,13 @@ pub(super) fn resolve(definitions: &Map<String, Value>, findings: &mut Findings)
     types
 }
 
-fn path(name: &str) -> String {
-    yaml::field("spec.schema.types", name)
+/// Custom types of which only the names are known, from their uses.
+pub(super) fn unread(fields: &Map<String, Value>) -> Types {
+    fields.values().flat_map(used_by).map(|name| (name.to_owned(), unknown())).collect()
 }
 
-fn unknown() -> Field {
-    Field { schema: Schema::any(), required: false, defaulted: false }
+fn path(name: &str) -> String {
+    yaml::field("spec.schema.types", name)
 }
 
 fn define(name: &str, definition: &Value, types: &Types, findings: &mut Findings) -> Field {

@@ -68,7 +68,7 @@ impl Walker {
         };
         match value {
             Value::Null => {}
-            _ if expected.any => self.open(value, None),
+            _ if expected.any => self.open(value, Some(schema)),
             Value::String(text) => self.string(text, schema, &expected),
             Value::Object(map) if expected.has("object") => {
                 for (name, value) in map {
@@ -82,14 +82,27 @@ impl Walker {
         }
     }
 
-    /// Below a place where everything is kept: named properties may still say what they must be.
+    /// Below a place where everything is kept: literals may be anything there, and expressions what named properties say.
     fn open(&mut self, value: &Value, schema: Option<&Arc<Schema>>) {
         match value {
             Value::String(text) => self.expression(text, schema.cloned()),
-            Value::Object(map) => map.iter().for_each(|(name, value)| self.below(Segment::Field(name.clone()), value, None)),
-            Value::Array(list) => list.iter().enumerate().for_each(|(i, value)| self.below(Segment::Index(i), value, None)),
+            Value::Object(map) => map.iter().for_each(|(name, value)| {
+                self.open_below(Segment::Field(name.clone()), value, schema.and_then(|schema| schema.field(name)));
+            }),
+            Value::Array(list) => list.iter().enumerate().for_each(|(index, value)| {
+                self.open_below(Segment::Index(index), value, schema.and_then(|schema| schema.items.as_ref()));
+            }),
             _ => {}
         }
+    }
+
+    fn open_below(&mut self, segment: Segment, value: &Value, schema: Option<&Arc<Schema>>) {
+        if self.path.len() > MAX_DEPTH {
+            return self.find(format!("nested deeper than {MAX_DEPTH} levels"), None);
+        }
+        self.path.push(segment);
+        self.open(value, schema);
+        self.path.pop();
     }
 
     fn below(&mut self, segment: Segment, value: &Value, schema: Option<&Arc<Schema>>) {

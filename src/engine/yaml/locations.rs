@@ -45,6 +45,13 @@ impl Locations {
         Some((depth, found.here?))
     }
 
+    /// The places inside exactly this field.
+    pub(super) fn below(&self, path: &str) -> Option<&Self> {
+        let path = segments(path)?;
+        let (found, depth) = self.follow(&path);
+        (depth == path.len()).then_some(found)
+    }
+
     /// Gives every finding without a place the place of its path.
     pub fn locate(&self, findings: &mut [Diagnostic]) {
         for finding in findings.iter_mut().filter(|finding| finding.location.is_none()) {

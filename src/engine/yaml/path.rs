@@ -16,6 +16,11 @@ pub fn element(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
 
+/// Whether `path` leads to what `outer` leads to, or to something in it.
+pub(crate) fn is_inside(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
 /// A path inside what another path leads to.
 pub(super) fn joined(outer: &str, inner: &str) -> String {
     if inner.is_empty() || inner.starts_with('[') { format!("{outer}{inner}") } else { format!("{outer}.{inner}") }

@@ -172,3 +172,19 @@ proptest! {
         prop_assert_eq!(one(&value.to_string()).value, value);
     }
 }
+
+/// A definition in a list is as good as one alone: its findings have their places in the whole text.
+#[test]
+fn items_of_a_list_have_their_places() {
+    let text =
+        "# first\n---\nother: 1\n---\napiVersion: v1\nkind: List\nitems:\n- a: 1\n  b: {c: x}\n- a: 2\n  a: 3\n  d:\n  - e\n";
+    let documents = documents_with_duplicates(text).unwrap();
+    let list = documents.last().unwrap();
+    let items = list.items(text).unwrap();
+    let values: Vec<_> = items.iter().map(|item| item.value.clone()).collect();
+    assert_eq!(values, [json!({"a": 1, "b": {"c": "x"}}), json!({"a": 3, "d": ["e"]})]);
+    assert_eq!(items[0].locations.get("b.c"), list.locations.get("items[0].b.c"));
+    assert!(text[items[1].part.clone()].starts_with("- a: 2"), "{:?}", &text[items[1].part.clone()]);
+    assert_eq!((items[0].duplicates.len(), items[1].duplicates[0].path.as_str()), (0, "a"));
+    assert!(documents[0].items(text).is_none());
+}

@@ -8,13 +8,12 @@ use std::{
 use plinth_api::Object;
 use plinth_engine::{
     cel::re2,
-    schema::{Schema, type_name},
+    schema::{Schema, formats, type_name},
 };
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 use super::{
-    formats,
     names::{self, Rule, kind_fault},
     problem::FieldFault,
 };

@@ -20,6 +20,7 @@ impl Checker<'_> {
         match (call.func_name.as_str(), call.args.as_slice()) {
             (operators::OPT_SELECT, [operand, name]) => return self.optional_field(id, operand, name),
             (operators::CONDITIONAL, [condition, left, right]) => return self.conditional(id, condition, left, right),
+            (operators::LOGICAL_AND | operators::LOGICAL_OR, operands) => return self.logical(operands),
             _ => {}
         }
         let full = call.target.as_deref().and_then(|target| qualified(target, &call.func_name));
@@ -45,6 +46,22 @@ impl Checker<'_> {
             _ => arguments.extend(self.all(&call.args)),
         }
         self.resolve(id, &call.func_name, call.target.is_some(), &arguments)
+    }
+
+    fn logical(&mut self, operands: &[IdedExpr]) -> Type {
+        for operand in operands {
+            let of = self.expr(operand);
+            self.expected_bool(operand.id, &of, None);
+        }
+        Type::Bool
+    }
+
+    /// As CEL words what must be a bool.
+    pub(super) fn expected_bool(&mut self, id: u64, of: &Type, hint: Option<String>) {
+        if !self.unifier.assignable(of, &Type::Bool) {
+            let found = shown(&self.unifier.resolved(of));
+            self.error(id, format!("expected type 'bool' but found '{found}'"), hint);
+        }
     }
 
     fn unknown_function(&mut self, id: u64, name: &str) -> Type {
@@ -84,7 +101,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn no_overload(&mut self, id: u64, name: &str, member: bool, arguments: &[Type]) -> Type {
-        let shown: Vec<String> = arguments.iter().map(|argument| self.unifier.resolved(argument).to_string()).collect();
+        let shown: Vec<String> = arguments.iter().map(|argument| shown(&self.unifier.resolved(argument))).collect();
         let applied =
             if member { format!("{}.({})", shown[0], shown[1..].join(", ")) } else { format!("({})", shown.join(", ")) };
         let hint = self.conversion_hint(name, arguments).or_else(|| self.other_form(name, member));
@@ -145,4 +162,9 @@ impl Checker<'_> {
         }
         self.resolve(id, operators::CONDITIONAL, false, &types)
     }
+}
+
+/// A type as CEL's checker words it: times have other names there than where kro speaks of them.
+fn shown(of: &Type) -> String {
+    of.to_string().replace("google.protobuf.Timestamp", "timestamp").replace("google.protobuf.Duration", "duration")
 }

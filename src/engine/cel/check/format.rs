@@ -27,7 +27,8 @@ impl Checker<'_> {
             };
             let of = self.unifier.resolved(of);
             if let Some(message) = mismatch(*clause, &of) {
-                self.error(list.elements[index].id, format!("error during formatting: {message}, was given {of}"), None);
+                let given = bare(&of);
+                self.error(list.elements[index].id, format!("error during formatting: {message}, was given {given}"), None);
             }
         }
         if elements.len() > clauses.len() {
@@ -59,10 +60,25 @@ fn clauses(text: &str) -> Result<Vec<char>, String> {
     Ok(found)
 }
 
+/// A type by its name alone, without what it is made of.
+fn bare(of: &Type) -> String {
+    match of {
+        Type::List(_) => "list".to_owned(),
+        Type::Map(..) => "map".to_owned(),
+        Type::Optional(_) => "optional_type".to_owned(),
+        Type::Type(_) => "type".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 fn mismatch(clause: char, of: &Type) -> Option<&'static str> {
     let number = matches!(of, Type::Int | Type::Uint | Type::Double);
     let whole = matches!(of, Type::Int | Type::Uint);
     let (fits, message) = match clause {
+        's' => {
+            const TEXT: &str = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps";
+            (!matches!(of, Type::Struct(_) | Type::Opaque(_) | Type::Optional(_)), TEXT)
+        }
         'd' => (number, "decimal clause can only be used on ints, uints, and doubles"),
         'f' => (number, "fixed-point clause can only be used on ints, uints, and doubles"),
         'e' => (number, "scientific clause can only be used on ints, uints, and doubles"),

@@ -1,6 +1,6 @@
 //! Macros, checked as written.
 
-use cel::common::ast::{CallExpr, EntryExpr, Expr, operators};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, MapExpr, operators};
 
 use super::Checker;
 use crate::cel::{library::runtime::condition_type, macros::Macro, types::Type};
@@ -104,10 +104,12 @@ impl Checker<'_> {
             return Type::Bool;
         }
         let shown = self.unifier.resolved(of);
-        let applied =
-            if operator == operators::CONDITIONAL { format!("({shown}, dyn, dyn)") } else { format!("(bool, {shown})") };
-        let hint = format!("the condition of the macro must be bool, and is {shown}");
-        self.error(id, format!("found no matching overload for '{operator}' applied to '{applied}'"), Some(hint));
+        let hint = Some(format!("the condition of the macro must be bool, and is {shown}"));
+        if operator == operators::CONDITIONAL {
+            self.error(id, format!("found no matching overload for '{operator}' applied to '({shown}, dyn, dyn)'"), hint);
+        } else {
+            self.expected_bool(id, of, hint);
+        }
         Type::Bool
     }
 
@@ -126,21 +128,29 @@ impl Checker<'_> {
     }
 
     fn new_condition(&mut self, id: u64, call: &CallExpr) -> Type {
-        let target = call.target.as_deref().map(|target| self.expr(target));
-        if let Expr::Map(map) = &call.args[0].expr {
-            for entry in &map.entries {
-                let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
-                let value = self.expr(&entry.value);
-                if !self.unifier.assignable(&value, &Type::String) {
-                    let shown = self.unifier.resolved(&value);
-                    self.error(entry.value.id, format!("runtime.newCondition: values must be strings, got '{shown}'"), None);
-                }
-            }
-        }
+        let target = call.target.as_deref().map_or(Type::Dyn, |target| self.expr(target));
+        let given = match &call.args[0].expr {
+            Expr::Map(map) => self.values_of(map),
+            _ => Type::Dyn,
+        };
         let runtime = Type::Opaque("kro.run.Runtime".into());
-        if let Some(target) = target.filter(|target| !matches!(target, Type::Dyn) && *target != runtime) {
-            return self.no_overload(id, "newCondition", true, &[target, Type::map(Type::String)]);
+        let is_runtime = target == Type::Dyn || target == runtime;
+        // Values of several types are `dyn` together, and so what they are is seen when the condition is made.
+        if !is_runtime || !self.unifier.assignable(&given, &Type::String) {
+            let given = self.unifier.resolved(&given);
+            return self.no_overload(id, "newCondition", true, &[target, Type::map(given)]);
         }
         condition_type()
+    }
+
+    /// The type of a map's values; its keys are bare words.
+    fn values_of(&mut self, map: &MapExpr) -> Type {
+        let mut values = None;
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
+            let value = self.expr(&entry.value);
+            values = Some(self.joined(values, value));
+        }
+        values.unwrap_or(Type::Dyn)
     }
 }

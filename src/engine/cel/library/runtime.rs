@@ -34,6 +34,12 @@ pub(crate) fn condition_type() -> Type {
 
 fn new_condition<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     let given = map(&arguments, 1)?;
+    for name in FIELDS {
+        let value = given.inner().get(&CelMapKey::from(name.to_owned()));
+        if let Some(other) = value.filter(|value| value.downcast_ref::<CelString>().is_none()) {
+            return fail(format!("runtime.newCondition: {name} must be a string, got {}", other.get_type().name()));
+        }
+    }
     let status = field(given, "status");
     if !matches!(status, "True" | "False" | "Unknown") {
         return fail(format!("runtime.newCondition: status must be one of True, False, Unknown (got {status:?})"));

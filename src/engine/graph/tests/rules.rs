@@ -13,7 +13,7 @@ fn findings(text: &str) -> Vec<String> {
     }
 }
 
-fn check(text: &str, expected: &[&str]) {
+pub(super) fn check(text: &str, expected: &[&str]) {
     let found = findings(text);
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
@@ -34,7 +34,7 @@ fn is_marked(text: &str, word: &str) -> bool {
 const MAP: &str =
     "- id: a\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: ${schema.spec.name}\n";
 
-fn map(id: &str, data: &str) -> String {
+pub(super) fn map(id: &str, data: &str) -> String {
     format!(
         "- id: {id}\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: {id}\n    data:\n      x: {data}\n"
     )
@@ -339,7 +339,7 @@ fn names_that_a_server_refuses_are_found_before() {
     let text = rgd("", "", MAP);
     check(
         &text.replacen("name: test", "name: My_Test", 1),
-        &["4:9 metadata.name: metadata.name: Invalid value: \"My_Test\": a lowercase RFC 1123 subdomain must consist of"],
+        &["4:9 metadata.name: Invalid value: \"My_Test\": a lowercase RFC 1123 subdomain must consist of"],
     );
     let with = |line: &str| text.replacen("  schema:\n", &format!("  schema:\n    {line}\n"), 1);
     for list in ["shortNames", "categories"] {

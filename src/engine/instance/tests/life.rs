@@ -284,6 +284,37 @@ fn iterators_keep_the_types_of_what_they_walk() {
     assert_eq!(found, expected);
 }
 
+/// A server checks the formats of what a CRD describes: all items of this list are times, as its last one.
+#[test]
+fn a_value_that_is_not_of_its_format_is_left_out_and_named() {
+    let status = "times: ['${schema.spec.name}', '${schema.spec.name == \"\" ? timestamp(0) : timestamp(\"2026-01-02T03:04:05Z\")}']\ngood: ${schema.spec.name}";
+    let mut cluster = cluster("name: string", status, &map("a", "a", "x"), json!({"name": "soon"}));
+    cluster.settle();
+    let status = cluster.objects[&cluster.key].status();
+    assert_eq!((&status["times"], &status["good"]), (&json!(["2026-01-02T03:04:05Z"]), &json!("soon")));
+    let says = status["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == "StatusProjected").unwrap();
+    assert!(says["message"].as_str().unwrap().contains("status.times[0]: \"soon\" is not of the format date-time"), "{says}");
+}
+
+/// By its id a condition reads all that a selector finds, also nothing; by `each` every object.
+#[test]
+fn what_a_selector_finds_is_asked_as_a_whole_and_one_by_one() {
+    let external = "- id: found\n  readyWhen: ['${found.size() > 1}', '${each.data.on == \"yes\"}']\n  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {selector: {matchLabels: {app: x}}}}\n";
+    let mut cluster =
+        cluster("name: string", "", &(external.to_owned() + &map("a", "a", "${found[0].metadata.name}")), json!({"name": "n"}));
+    assert_eq!(cluster.settle().node("found").unwrap().state, NodeState::Unready);
+    let put = |cluster: &mut Cluster, name: &str, on: &str| {
+        let metadata = json!({"name": name, "namespace": "ns", "labels": {"app": "x"}});
+        cluster.put(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"on": on}}));
+    };
+    put(&mut cluster, "one", "yes");
+    assert_eq!(cluster.settle().node("found").unwrap().state, NodeState::Unready);
+    put(&mut cluster, "two", "no");
+    assert_eq!(cluster.settle().node("found").unwrap().state, NodeState::Unready);
+    put(&mut cluster, "two", "yes");
+    assert_eq!(cluster.settle().state, InstanceState::Active);
+}
+
 #[test]
 fn what_no_variable_lacks_is_not_said_of_the_instance() {
     let mut cluster = cluster("name: string", "", &map("a", "a", "'${[1][5] == 1 ? \"a\" : \"b\"}'"), json!({"name": "n"}));

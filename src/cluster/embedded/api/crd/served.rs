@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use plinth_engine::schema::crd::{COLUMN_FORMATS, COLUMN_TYPES};
 use serde_json::{Value, json};
 
 use super::{
@@ -9,8 +10,6 @@ use super::{
     path,
 };
 
-const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 /// Most fields of a version that objects can be selected by.
 const MAX_SELECTABLE: usize = 8;
 

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use regex::Regex;
 
 /// Whether a text is of a format. One that nobody knows fits everything.
-pub(super) fn fits(text: &str, format: &str) -> bool {
+pub fn fits(text: &str, format: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_time(text),
         "date" => is_date(text),
