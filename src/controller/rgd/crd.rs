@@ -25,7 +25,7 @@ pub enum Step {
     Refuse(String),
 }
 
-/// Compares the CRD there is with the one that the definition `rgd` wants.
+/// Compares the CRD there is with the one that the definition `rgd` wants, or that whose CRD it was, where that is gone.
 pub fn step(live: Option<&Object>, wanted: &Object, rgd: &str, allow_breaking: bool) -> Step {
     let Some(live) = live else { return Step::Write { breaking: None } };
     if let Some(refusal) = foreign(live, rgd) {
@@ -103,9 +103,14 @@ fn foreign(live: &Object, rgd: &str) -> Option<String> {
     if live.label(keys::OWNED) != Some("true") {
         return Some(format!("failed to update CRD {}: CRD already exists and is not owned by KRO", live.name()));
     }
+    let owner = other_owner(live, rgd)?;
+    Some(format!("failed to update CRD {}: CRD is owned by another ResourceGraphDefinition {owner}", live.name()))
+}
+
+/// The definition whose CRD this is, by the value of its label, where that is another one than `rgd`.
+pub fn other_owner<'a>(live: &'a Object, rgd: &str) -> Option<&'a str> {
     let owner = live.label(keys::RGD_NAME).unwrap_or_default();
-    (owner != label_value(rgd))
-        .then(|| format!("failed to update CRD {}: CRD is owned by another ResourceGraphDefinition {owner}", live.name()))
+    (live.label(keys::OWNED) == Some("true") && owner != label_value(rgd)).then_some(owner)
 }
 
 /// Whether everything that is wanted is there; what the server adds (defaults, `status`) does not count.

@@ -50,11 +50,13 @@ mod tests {
         for (spec, words) in [
             (Value::Null, "spec is missing"),
             (json!({}), "schema"),
-            (json!({"schema": {"apiVersion": "v1", "kind": "App"}, "resources": [{"id": 3}]}), "string"),
+            (json!({"schema": {"apiVersion": "v1"}, "resources": []}), "spec.schema.kind"),
         ] {
             let errors = read(&rgd(spec)).unwrap_err();
             assert!(errors.iter().any(|error| error.to_string().contains(words)), "{errors:?}");
         }
+        let wrong = read(&rgd(json!({"schema": {"apiVersion": "v1", "kind": "App"}, "resources": [{"id": 3}]}))).unwrap();
+        assert!(wrong.is_refused() && wrong.findings[0].to_string().contains("string"), "{:?}", wrong.findings);
         let stray = read(&rgd(json!({"schema": {"apiVersion": "v1", "kind": "App"}, "resource": []}))).unwrap();
         assert!(stray.findings[0].to_string().contains("spec.resource"), "{:?}", stray.findings);
     }

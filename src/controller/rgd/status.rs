@@ -4,11 +4,12 @@
 //! | --- | --- | --- | --- | --- |
 //! | every kind is served | Active | True `Valid` | True `Ready` | True `Running` |
 //! | some kinds are not served yet (contracts 12) | Inactive | Unknown `Deferred` | True `Ready` | True `Running` |
-//! | the definition is refused | Inactive | False `InvalidResourceGraph` | as it was | as it was |
+//! | the definition is refused | Inactive | False `InvalidResourceGraph` | as it was, else Unknown `AwaitingReconciliation` | likewise |
 //! | the CRD may not be written | Inactive | True `Valid` | False `Failed` | as it was |
 //! | the CRD is not served yet | Inactive | as compiled | Unknown `Pending` | Unknown `Pending` |
 //! | the controller lacks a right for CRD or instances | Inactive | as compiled | Unknown `PermissionMissing` | Unknown `PermissionMissing` |
 //! | a revision is in use (beside the others) | | | GraphRevisionsResolved True `Resolved` |
+//! | it is refused and there is none | | | GraphRevisionsResolved Unknown `AwaitingReconciliation` |
 //! | revisions may not be kept (Ready does not count it) | | | GraphRevisionsResolved Unknown `NotPermitted` |
 //! | it is being deleted and instances live | as it was | as it was | as it was | Unknown `WaitingForInstances` |
 
@@ -79,7 +80,8 @@ pub fn of(rgd: &Object, situation: &Situation<'_>, history: History<'_>, now: Ti
     let mut said = match situation {
         Situation::Refused { diagnostics, last_good } => {
             let message = findings(diagnostics);
-            served(*last_good, Said::no("GraphAccepted", "InvalidResourceGraph", message), last_good.map(kind_of))
+            let kind = last_good.map_or_else(|| awaited("KindReady"), kind_of);
+            served(*last_good, Said::no("GraphAccepted", "InvalidResourceGraph", message), Some(kind))
         }
         Situation::Blocked { compiled, message, last_good } => {
             let mut said = served(*last_good, accepted(compiled), None);
@@ -93,8 +95,12 @@ pub fn of(rgd: &Object, situation: &Situation<'_>, history: History<'_>, now: Ti
         Situation::Compiled { compiled, .. } => compiled.graph().map(AsRef::as_ref),
         Situation::Refused { .. } | Situation::Blocked { .. } | Situation::Unpermitted { .. } => None,
     };
-    if let History::Kept(Some(number)) = history {
-        said.insert(0, Said::yes("GraphRevisionsResolved", "Resolved", format!("revision {number} compiled and active")));
+    match (history, situation) {
+        (History::Kept(Some(number)), _) => {
+            said.insert(0, Said::yes("GraphRevisionsResolved", "Resolved", format!("revision {number} compiled and active")));
+        }
+        (History::Kept(None), Situation::Refused { .. }) => said.insert(0, awaited("GraphRevisionsResolved")),
+        _ => {}
     }
     assemble(rgd, &said, graph, history, now)
 }
@@ -127,11 +133,14 @@ fn named(instances: &[ObjectKey]) -> String {
 fn served(last_good: Option<&Graph>, accepted: Said, kind_ready: Option<Said>) -> Vec<Said> {
     let running = match last_good {
         Some(_) => Said::yes("ControllerReady", "Running", "controller is running with the last good graph"),
-        None => {
-            Said::unknown("ControllerReady", "AwaitingReconciliation", "condition \"ControllerReady\" is awaiting reconciliation")
-        }
+        None => awaited("ControllerReady"),
     };
     std::iter::once(accepted).chain(kind_ready).chain([running]).collect()
+}
+
+/// What cannot be told yet, in kro's words.
+fn awaited(kind: &'static str) -> Said {
+    Said::unknown(kind, "AwaitingReconciliation", format!("condition {kind:?} is awaiting reconciliation"))
 }
 
 fn serving_conditions(compiled: &Compiled, serving: &Serving) -> Vec<Said> {

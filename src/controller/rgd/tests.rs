@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use plinth_api::{ClusterKey, Object, ObjectKey};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
+use plinth_cluster::watch::Owner;
+use plinth_engine::naming::keys;
 use plinth_manager::reconcile::Outcome;
 use plinth_run::EventKind;
 use serde_json::{Value, json};
@@ -264,4 +266,34 @@ async fn a_kind_that_goes_is_waited_for_and_the_crd_stays_as_it_is() {
     stage.define(&definition).await;
     assert_eq!(stage.object(&definition).status()["state"], "Active");
     assert_eq!(stage.object(&installed), before);
+}
+
+/// kro leaves the second one refused for ever, and the kind without a controller.
+#[tokio::test]
+async fn a_definition_takes_over_the_kind_of_one_that_is_gone() {
+    let stage = Loop::new();
+    let (first, _) = stage.app(one("first")).await;
+    let mut other = crate::tests::rgd(one("second"));
+    other["metadata"] = json!({"name": "other", "uid": "other"});
+    let second = stage.scene.twin.put(other);
+    stage.define(&second).await;
+    let (status, _, message) = condition(&stage.object(&second), "KindReady");
+    assert_eq!(
+        (status.as_str(), message.as_str()),
+        ("False", "failed to update CRD apps.x.test: CRD is owned by another ResourceGraphDefinition app")
+    );
+    let awaited = stage.scene.twin.set_of(&Owner { role: super::reconcile::ROLE, key: second.clone() });
+    assert!(awaited.objects.contains(&first), "its end is seen: {awaited:?}");
+
+    stage.scene.twin.remove(&first);
+    stage.define(&first).await;
+    stage.define(&second).await;
+    stage.define(&second).await;
+    assert_eq!(stage.object(&second).status()["state"], "Active");
+    let crd = ObjectKey {
+        gvk: GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        name: "apps.x.test".into(),
+        ..second.clone()
+    };
+    assert_eq!(stage.object(&crd).label(keys::RGD_NAME), Some("other"));
 }

@@ -9,8 +9,8 @@ use plinth_cluster::{
 };
 use plinth_engine::{
     graph::{Compiled, Graph},
-    naming::keys,
-    ports::{Apply, WriteError},
+    naming::{keys, label_value},
+    ports::{Apply, Query, WriteError},
 };
 use plinth_run::{Action, EventKind, Subject};
 
@@ -39,7 +39,12 @@ impl Definitions {
             Some(live) if !compiled.missing().is_empty() => Cow::Owned(crd::with_known_status(live, &graph.crd)),
             _ => Cow::Borrowed(&graph.crd),
         };
-        let step = crd::step(live.as_ref(), &wanted, &graph.name, definition::allows_breaking_changes(object));
+        let heir_of = match &live {
+            Some(live) => self.gone_owner(key, live, &graph.name).await?,
+            None => None,
+        };
+        let owner = heir_of.as_deref().unwrap_or(&graph.name);
+        let step = crd::step(live.as_ref(), &wanted, owner, definition::allows_breaking_changes(object));
         match step {
             Step::Refuse(message) => {
                 self.count_refusal(key, false);
@@ -58,6 +63,23 @@ impl Definitions {
                 refusal.map_or(written.map(Ok), |message| Ok(Err(message)))
             }
         }
+    }
+
+    /// The definition whose CRD this was, by its label, where it is gone: whoever wants the kind too takes it over. While it is there, its
+    /// end is waited for.
+    async fn gone_owner(&self, key: &ObjectKey, live: &Object, rgd: &str) -> Result<Option<String>, Trouble> {
+        let Some(owner) = crd::other_owner(live, rgd) else { return Ok(None) };
+        let query = Query { cluster: key.cluster.clone(), gvk: key.gvk.clone(), namespace: None, selector: String::new() };
+        let definitions = match self.world.index.list(&query) {
+            Some(list) => list,
+            None => self.world.reader.list(&query).await?.into_iter().map(Into::into).collect(),
+        };
+        let there = definitions.iter().find(|definition| label_value(definition.name()) == owner);
+        let Some(there) = there.and_then(|definition| definition.key(&key.cluster)) else { return Ok(Some(owner.to_owned())) };
+        let mut set = WatchSet::default();
+        set.objects.insert(there);
+        self.world.index.extend(&Owner { role: ROLE, key: key.clone() }, set);
+        Ok(None)
     }
 
     /// The CRD as it is now; from here on its changes are followed.

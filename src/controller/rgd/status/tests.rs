@@ -40,6 +40,30 @@ fn a_refused_definition_keeps_what_it_says_of_the_last_good_one() {
     assert!(status.get("topologicalOrder").is_none());
 }
 
+/// As kro's controller wrote it for every definition of the corpus that it refused.
+#[test]
+fn a_refused_new_definition_has_every_condition() {
+    let diagnostics = [Diagnostic::error("spec", "wrong")];
+    let refused = Situation::Refused { diagnostics: &diagnostics, last_good: None };
+    let status = of(&rgd(json!({})), &refused, History::Kept(None), Timestamp::UNIX_EPOCH);
+    let mut found: Vec<(&str, &str, &str)> = Vec::new();
+    for one in status["conditions"].as_array().unwrap() {
+        let text = |field: &str| one[field].as_str().unwrap();
+        found.push((text("type"), text("status"), text("reason")));
+        let awaited = format!("condition {:?} is awaiting reconciliation", text("type"));
+        assert!(text("status") != "Unknown" || text("message") == awaited, "{one}");
+    }
+    found.sort_unstable();
+    let expected = [
+        ("ControllerReady", "Unknown", "AwaitingReconciliation"),
+        ("GraphAccepted", "False", "InvalidResourceGraph"),
+        ("GraphRevisionsResolved", "Unknown", "AwaitingReconciliation"),
+        ("KindReady", "Unknown", "AwaitingReconciliation"),
+        ("Ready", "False", "InvalidResourceGraph"),
+    ];
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn a_waiting_deletion_says_on_whom_and_keeps_the_rest() {
     let instances: Vec<ObjectKey> = (0..7)
