@@ -15,12 +15,14 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Presenter {
     lines: lines::Presenter,
+    /// A group is open. GitHub knows no group within a group.
+    is_in_group: bool,
 }
 
 impl Presenter {
     /// A presenter on top of the lines presenter.
     pub fn new(verbosity: lines::Verbosity) -> Self {
-        Self { lines: lines::Presenter::new(verbosity) }
+        Self { lines: lines::Presenter::new(verbosity), is_in_group: false }
     }
 
     /// The text for an event, without the last line's end.
@@ -30,20 +32,34 @@ impl Presenter {
         let line: Vec<String> = line.lines().map(|line| line.replace("::", ": :")).collect();
         let line = line.join("\n");
         Some(match &event.kind {
-            EventKind::StageStarted { .. } => format!("::group::{line}"),
-            EventKind::StageFinished { .. } => format!("{line}\n::endgroup::"),
-            kind => match annotation(kind) {
-                Some((level, title, message)) => {
-                    format!("{line}\n::{level} title={}::{}", property(&title), data(&message))
-                }
-                None => line,
-            },
+            EventKind::StageStarted { .. } => {
+                let before = self.end_group();
+                self.is_in_group = true;
+                format!("{before}::group::{line}")
+            }
+            EventKind::StageFinished { .. } => format!("{line}\n{}", self.end_group()).trim_end().to_owned(),
+            // The end is what is looked for first; a stage that was broken off hides it no more.
+            EventKind::RunFinished { .. } => format!("{}{}", self.end_group(), annotated(&event.kind, &line)),
+            kind => annotated(kind, &line),
         })
+    }
+
+    /// Ends the group that is open; nothing where none is.
+    pub fn end_group(&mut self) -> &'static str {
+        if std::mem::take(&mut self.is_in_group) { "::endgroup::\n" } else { "" }
     }
 
     /// The state that the events so far make.
     pub fn state(&self) -> &RunState {
         self.lines.state()
+    }
+}
+
+/// The line, with an annotation where it needs eyes.
+fn annotated(kind: &EventKind, line: &str) -> String {
+    match annotation(kind) {
+        Some((level, title, message)) => format!("{line}\n::{level} title={}::{}", property(&title), data(&message)),
+        None => line.to_owned(),
     }
 }
 

@@ -263,3 +263,21 @@ fn a_brief_end_has_the_first_line_of_several() {
         events(vec![failed, finished("no such field")]).iter().filter_map(|event| presenter.line(event)).collect();
     assert!(said[0].contains("no such field") && said[1].starts_with("refused  0 created"), "{said:?}");
 }
+
+/// GitHub knows no group within a group.
+#[test]
+fn groups_do_not_nest() {
+    let begins = |stage| EventKind::StageStarted { stage: StageId(stage), title: "t".into() };
+    let ends = |stage| EventKind::StageFinished { stage: StageId(stage), outcome: Outcome::Done };
+    let finished = EventKind::RunFinished { outcome: Outcome::Done, message: String::new(), hint: None };
+    let mut presenter = github::Presenter::default();
+    let told = events(vec![begins(1), begins(2), ends(1), ends(2), begins(3), finished]);
+    let lines: Vec<String> = told.iter().filter_map(|event| presenter.line(event)).collect();
+    let mut open = 0;
+    for line in lines.iter().flat_map(|line| line.lines()) {
+        open += i32::from(line.starts_with("::group::")) - i32::from(line == "::endgroup::");
+        assert!((0..=1).contains(&open), "{lines:#?}");
+        assert!(open == 0 || !line.starts_with("done  0 created"), "the end is in no group: {lines:#?}");
+    }
+    assert_eq!(open, 0, "{lines:#?}");
+}
