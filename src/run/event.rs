@@ -23,7 +23,7 @@ pub struct Event {
     pub run: RunId,
     /// Position in the run, from 1, without gaps.
     pub seq: u64,
-    /// When it was recorded.
+    /// When it was recorded or, of what began before anybody looked, when it began.
     pub at: Timestamp,
     /// What happened.
     #[serde(flatten)]

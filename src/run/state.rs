@@ -20,7 +20,7 @@ use crate::{
     subject::{CheckId, ClusterIdentity, RunId, StageId, Subject},
 };
 
-pub use summary::Summary;
+pub use summary::{Standing, Summary};
 
 /// How many warnings a state holds; older ones are only counted.
 pub const MAX_WARNINGS: usize = 200;

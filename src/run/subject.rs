@@ -102,20 +102,6 @@ impl Subject {
         let (plane, cluster) = (self.plane(), &self.key.cluster.0);
         if plane == cluster { plane.to_owned() } else { format!("{plane} {cluster}") }
     }
-
-    /// Takes what is said of its place at another mention of the same object. What is known and not said again stays.
-    pub fn learn(&mut self, said: &Self) {
-        if said.parent.is_some() {
-            (self.node, self.parent) = (said.node.clone(), said.parent.clone());
-        }
-        self.plane = said.plane.or(self.plane);
-    }
-
-    /// Whether another mention of the same object says of its place what is known already.
-    pub fn knows(&self, said: &Self) -> bool {
-        (said.parent.is_none() || said.parent == self.parent && said.node == self.node)
-            && (said.plane.is_none() || said.plane == self.plane)
-    }
 }
 
 /// Prints the object's key.

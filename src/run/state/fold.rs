@@ -22,9 +22,10 @@ impl RunState {
             self.begin(&event.run, event.at);
         }
         self.seq = event.seq;
-        self.now = Some(event.at);
+        // What began before somebody looked is told with its own time, which is no step back.
+        self.now = self.now.max(Some(event.at));
         if !matches!(event.kind, EventKind::Heartbeat { .. } | EventKind::Retry { .. }) {
-            self.changed = Some(event.at);
+            self.changed = self.changed.max(Some(event.at));
         }
         self.take(&event.kind, event.at);
     }
@@ -38,7 +39,8 @@ impl RunState {
                         && known.reason == *reason
                         && known.message == *message
                         && known.causes == *causes
-                        && known.subject.knows(subject)
+                        && (subject.plane.is_none() || subject.plane == known.subject.plane)
+                        && !known.is_moved_by(subject, By::Another)
                 })
             }
             EventKind::ChangeDeferred { subject, missing, .. } => {
@@ -94,19 +96,19 @@ impl RunState {
                 self.applied(subject, *action, applied, at);
             }
             EventKind::ChangeSkipped { subject, reason } => {
-                let known = self.subject(subject, at);
+                let known = self.subject(subject, By::Writer, at);
                 known.skipped = Some(reason.clone());
                 known.action.get_or_insert(Action::Skip);
             }
             EventKind::ChangeDeferred { subject, missing, expected_from } => {
-                let known = self.subject(subject, at);
+                let known = self.subject(subject, By::Writer, at);
                 known.missing.clone_from(missing);
                 known.expected_from.clone_from(expected_from);
                 known.action.get_or_insert(Action::Defer);
             }
             EventKind::SchemaServed { gvk } => self.schema_served(gvk),
             EventKind::HealthChanged { subject, health, reason, message, causes } => {
-                let known = self.subject(subject, at);
+                let known = self.subject(subject, By::Another, at);
                 if known.health != Some(*health) {
                     (known.health, known.since) = (Some(*health), at);
                 }
@@ -158,7 +160,7 @@ impl RunState {
         } else {
             self.applied.insert(subject.key.clone(), applied);
         }
-        let known = self.subject(subject, at);
+        let known = self.subject(subject, By::Writer, at);
         // A definition that was written may still wait for the kinds of its nodes.
         if subject.key.gvk.kind != rgd::KIND {
             known.missing.clear();
@@ -189,14 +191,39 @@ impl RunState {
     }
 
     /// The object's state, made where it is new. A place in a graph that is known is never forgotten.
-    fn subject(&mut self, subject: &Subject, at: Timestamp) -> &mut SubjectState {
+    fn subject(&mut self, subject: &Subject, by: By, at: Timestamp) -> &mut SubjectState {
         let known = self.subjects.entry(subject.key.clone()).or_insert_with(|| SubjectState::new(subject.clone(), at));
-        known.subject.learn(subject);
+        known.subject.plane = subject.plane.or(known.subject.plane);
+        if known.is_moved_by(subject, by) {
+            known.subject.node.clone_from(&subject.node);
+            known.subject.parent.clone_from(&subject.parent);
+        }
         known
     }
 }
 
+/// Who says where an object lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Whoever writes it, or would.
+    Writer,
+    /// Whoever sees it: an instance tells also of what it only reads.
+    Another,
+}
+
 impl SubjectState {
+    /// Whether it lies elsewhere by what is said. An object lies below whoever writes it; one that several instances only read, below
+    /// the first of them in the order of keys: so it is the same in every run, whoever speaks first.
+    fn is_moved_by(&self, said: &Subject, by: By) -> bool {
+        let is_written = self.action.is_some();
+        match (&self.subject.parent, &said.parent) {
+            (_, None) => false,
+            (Some(known), Some(said_parent)) if known == said_parent => self.subject.node != said.node,
+            (None, Some(_)) => by == By::Writer || !is_written,
+            (Some(known), Some(said_parent)) => by == By::Writer || !is_written && said_parent < known,
+        }
+    }
+
     fn new(subject: Subject, at: Timestamp) -> Self {
         Self {
             subject,

@@ -30,7 +30,7 @@ pub struct Summary {
     pub deleted: usize,
     /// Objects that still wait for a kind.
     pub deferred: usize,
-    /// Objects that were judged.
+    /// Objects that were judged, or wait for a kind.
     pub total: usize,
     /// Of these, ready.
     pub ready: usize,
@@ -106,13 +106,43 @@ impl Summary {
             return;
         }
         self.deferred += usize::from(!known.missing.is_empty());
-        self.total += usize::from(known.health.is_some());
-        self.ready += usize::from(known.health == Some(Health::Current));
-        self.failed += usize::from(known.health == Some(Health::Failed));
+        let Some(standing) = known.standing() else { return };
+        self.total += 1;
+        self.ready += usize::from(standing == Standing::Ready);
+        self.failed += usize::from(standing == Standing::Failed);
+    }
+
+    /// Objects that are neither ready nor failed: whatever is still to come.
+    pub fn open(&self) -> usize {
+        self.total.saturating_sub(self.ready + self.failed)
     }
 }
 
+/// Where an object stands, in as many words as are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As wanted.
+    Ready,
+    /// Failed for good.
+    Failed,
+    /// Neither yet.
+    Open,
+}
+
 impl SubjectState {
+    /// Where it stands; `None` for what is gone, and for what nobody has judged and nothing is waited for.
+    pub fn standing(&self) -> Option<Standing> {
+        if self.is_gone() {
+            return None;
+        }
+        match self.health {
+            Some(Health::Current) => Some(Standing::Ready),
+            Some(Health::Failed) => Some(Standing::Failed),
+            Some(_) => Some(Standing::Open),
+            None => (!self.missing.is_empty()).then_some(Standing::Open),
+        }
+    }
+
     /// It was deleted, or was a child that is not there and nobody asks for any more. An instance of its own that is not there is
     /// missing, and so is a child that is told to be [`MISSING`].
     pub fn is_gone(&self) -> bool {

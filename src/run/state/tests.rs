@@ -111,7 +111,7 @@ fn summary_counts_objects_not_events() {
         ],
     ));
     let expect =
-        Summary { created: 1, configured: 1, skipped: 1, deferred: 1, total: 2, ready: 1, failed: 1, ..Summary::default() };
+        Summary { created: 1, configured: 1, skipped: 1, deferred: 1, total: 3, ready: 1, failed: 1, ..Summary::default() };
     assert_eq!(state.summary(), expect);
     assert_eq!(state.waits(Timestamp::from_second(66).unwrap())[0].for_ms, 60_000);
 }
@@ -272,4 +272,45 @@ proptest! {
         let snapshot = serde_json::to_string(&once).unwrap();
         prop_assert_eq!(&serde_json::from_str::<RunState>(&snapshot).unwrap(), &once);
     }
+}
+
+/// Whoever is told of an object by several instances shows it below the same one in every run.
+#[test]
+fn the_parent_of_an_object_is_the_first_of_several_whatever_came_first() {
+    let of = |parent: &str| {
+        let subject = Subject::child(key("Repository", "r"), "repository", key("App", parent));
+        EventKind::HealthChanged {
+            subject,
+            health: Health::Current,
+            reason: String::new(),
+            message: String::new(),
+            causes: vec![],
+        }
+    };
+    for parents in [["a", "b"], ["b", "a"]] {
+        let state = RunState::replay(&run("r1", parents.iter().map(|parent| of(parent)).collect()));
+        let known = &state.subjects[&key("Repository", "r")].subject;
+        assert_eq!(known.parent, Some(key("App", "a")), "{parents:?}");
+        assert!(state.is_echo(&of("b")), "what another instance says of it is no news");
+    }
+}
+
+#[test]
+fn what_is_not_ready_adds_up() {
+    let healths = [Health::Current, Health::Failed, Health::Waiting, Health::InProgress, Health::Terminating, Health::Unknown];
+    let mut kinds: Vec<EventKind> = healths.iter().enumerate().map(|(n, of)| health(&format!("o{n}"), *of)).collect();
+    let subject = Subject::root(key("Thing", "late"));
+    kinds.push(EventKind::ChangeDeferred { subject, missing: vec![gvk("Late")], expected_from: None });
+    let summary = RunState::replay(&run("r1", kinds)).summary();
+    assert_eq!((summary.total, summary.ready, summary.failed, summary.open()), (7, 1, 1, 5));
+}
+
+/// Who begins to look at something that is there already tells when it began.
+#[test]
+fn what_is_told_late_turns_no_time_back() {
+    let mut events = run("r1", vec![started(None), health("a", Health::Current)]);
+    events[1].at = Timestamp::UNIX_EPOCH;
+    let state = RunState::replay(&events);
+    assert_eq!(state.now, Some(events[0].at));
+    assert_eq!(state.subjects[&key("Thing", "a")].since, Timestamp::UNIX_EPOCH);
 }
