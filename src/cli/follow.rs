@@ -12,16 +12,17 @@ use std::{
 
 use jiff::Timestamp;
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
+use plinth_bootstrap::preflight::REACHABLE;
 use plinth_cluster::{
     Watches,
-    watch::{Owner, Settings, WatchKey, WatchSet, WatchState},
+    watch::{Look, Owner, Settings, WatchKey, WatchSet, WatchState},
 };
 use plinth_engine::{
     health::Health,
     naming::{self, keys},
     ports::{Query, ReadError},
 };
-use plinth_run::{Cause, Event, EventKind, RunId, Subject, Verb, event::VERSION, health::NOT_WANTED};
+use plinth_run::{Cause, CheckVerdict, Event, EventKind, RunId, Subject, Verb, duration, event::VERSION, health::NOT_WANTED};
 use seen::Seen;
 use tokio::sync::Notify;
 
@@ -35,6 +36,15 @@ const GATHER: Duration = Duration::from_millis(100);
 /// How long a first read is waited for before its failure is looked for.
 const PATIENCE: Duration = Duration::from_secs(1);
 const ROLE: &str = "dash";
+
+/// A server that does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Since when.
+    pub(crate) since: Timestamp,
+    /// What it is that went wrong last.
+    pub(crate) why: String,
+}
 
 /// Follows one platform on one cluster.
 pub(crate) struct Follower {
@@ -50,6 +60,8 @@ pub(crate) struct Follower {
     /// Whether what is wanted and not there is told, too.
     tells_lacking: bool,
     failing: BTreeSet<String>,
+    /// The server does not answer: nothing is judged, and what was told stays.
+    lost: Option<Lost>,
     run: RunId,
     seq: u64,
 }
@@ -74,6 +86,7 @@ impl Follower {
             told: BTreeMap::new(),
             tells_lacking: true,
             failing: BTreeSet::new(),
+            lost: None,
             run: run(),
             seq: 0,
         }
@@ -99,21 +112,36 @@ impl Follower {
         self.event(started(platform, server))
     }
 
-    /// Stops all watches and starts them again: everything is listed anew.
+    /// Whether the server does not answer.
+    pub(crate) fn lost(&self) -> Option<&Lost> {
+        self.lost.as_ref()
+    }
+
+    /// Whether anything was told of the platform yet.
+    pub(crate) fn has_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    /// Stops all watches and starts them again: everything is listed anew. What was told stays until it has been.
     pub(crate) fn refresh(&mut self) {
         self.hub.forget(&self.owner);
         self.changed.notify_one();
     }
 
-    /// What changed since the last time; waits until something did.
+    /// What changed since the last time; waits until something did, be it only that the server went away or came back.
     pub(crate) async fn next(&mut self) -> Vec<Event> {
         loop {
+            let was_lost = self.lost.clone();
             let said = self.until_settled().await;
-            let events = match self.judge().await {
-                Ok(tree) => self.compare(&tree, said),
-                Err(error) => self.compare_nothing(&error, said),
+            let events = match self.unreachable() {
+                Some(why) => self.lose(why),
+                None => match self.judge().await {
+                    Ok(tree) => self.compare(&tree, said),
+                    Err(ReadError::Unavailable(why)) => self.lose(why),
+                    Err(error) => self.compare_nothing(&error, said),
+                },
             };
-            if !events.is_empty() {
+            if !events.is_empty() || self.lost != was_lost {
                 return events;
             }
             self.moved().await;
@@ -131,8 +159,42 @@ impl Follower {
 
     /// Waits until something changes, and what changes with it.
     pub(crate) async fn moved(&self) {
-        self.changed.notified().await;
+        let known = self.lost.as_ref().map(|lost| lost.why.clone());
+        let link = || (self.unreachable() != known).then_some(());
+        tokio::select! {
+            biased;
+            () = self.changed.notified() => {}
+            () = self.hub.until(link) => {}
+        }
         tokio::time::sleep(GATHER).await;
+    }
+
+    /// Why the server cannot be reached: none of the watches follows, or what is to be watched is not known. One kind alone that does
+    /// not answer is no reason to show nothing.
+    fn unreachable(&self) -> Option<String> {
+        let states = self.hub.states();
+        let failing = |state: &WatchState| match state {
+            WatchState::Failing { error: ReadError::Unavailable(why), synced, .. } => Some((why.clone(), *synced)),
+            _ => None,
+        };
+        let of_definitions = states.iter().find(|(key, _)| key.gvk == definition_kind());
+        let unread = of_definitions.and_then(|(_, state)| failing(state)).filter(|(_, synced)| !synced);
+        let follows = states.iter().any(|(_, state)| *state == WatchState::Synced);
+        let first = || states.iter().find_map(|(_, state)| failing(state)).filter(|_| !follows);
+        unread.or_else(first).map(|(why, _)| why)
+    }
+
+    /// The server does not answer: that is said once, and by [`Follower::lost`] as long as it is so.
+    fn lose(&mut self, why: String) -> Vec<Event> {
+        let message = format!("no connection: {why}; retrying");
+        let before = self.lost.take();
+        let since = before.as_ref().map_or_else(Timestamp::now, |lost| lost.since);
+        self.lost = Some(Lost { since, why });
+        if before.is_some() { Vec::new() } else { vec![self.answers(CheckVerdict::Warned, message)] }
+    }
+
+    fn answers(&mut self, verdict: CheckVerdict, message: String) -> Event {
+        self.event(EventKind::CheckFinished { id: REACHABLE.into(), verdict, message, hint: None })
     }
 
     /// An object as the platform's graphs want it.
@@ -188,9 +250,12 @@ impl Follower {
         self.hub.states().into_iter().filter(|(_, state)| is_open(state)).map(|(key, _)| key).collect()
     }
 
-    /// What cannot be read, each kind said once.
+    /// What cannot be read, each kind said once; nothing where the whole server cannot be reached.
     fn failures(&mut self) -> Vec<EventKind> {
         let mut said = Vec::new();
+        if self.unreachable().is_some() {
+            return said;
+        }
         for (key, state) in self.hub.states() {
             let WatchState::Failing { error, synced: false, .. } = state else { continue };
             let message = format!("{} cannot be watched: {error}", key.gvk);
@@ -203,20 +268,31 @@ impl Follower {
 
     /// What is different from what was told, as events.
     fn compare(&mut self, tree: &Tree, said: Vec<EventKind>) -> Vec<Event> {
-        let mut kinds = said;
+        let now = Timestamp::now();
+        let back = self.lost.take().map(|lost| {
+            let away = duration::short(now.duration_since(lost.since));
+            self.answers(CheckVerdict::Passed, format!("the server answers again, after {away}"))
+        });
+        let mut told: Vec<(Timestamp, EventKind)> = said.into_iter().map(|kind| (now, kind)).collect();
         let tells_lacking = self.tells_lacking;
         for (key, leaf) in tree.leaves.iter().filter(|(_, leaf)| leaf.is_there || tells_lacking) {
-            let now = (verdict(tree, key, leaf), leaf.is_there);
-            if self.told.get(key) != Some(&now) {
-                kinds.push(now.0.clone());
-                self.told.insert(key.clone(), now);
+            let verdict = (verdict(tree, key, leaf), leaf.is_there);
+            if self.told.get(key) != Some(&verdict) {
+                // What was so before anybody looked has been so for longer than that.
+                let began = leaf.since.filter(|since| !self.told.contains_key(key) && *since < now);
+                told.push((began.unwrap_or(now), verdict.0.clone()));
+                self.told.insert(key.clone(), verdict);
             }
         }
-        let is_told = |key: &ObjectKey| tree.leaves.get(key).is_some_and(|leaf| leaf.is_there || tells_lacking);
+        let is_told = |key: &ObjectKey| {
+            let in_tree = tree.leaves.get(key).is_some_and(|leaf| leaf.is_there || tells_lacking);
+            // What nobody can read now may well be there.
+            in_tree || self.hub.look(key) == Look::Unknown
+        };
         let gone: Vec<ObjectKey> = self.told.keys().filter(|key| !is_told(key)).cloned().collect();
         let gone = gone.iter().filter_map(|key| self.told.remove(key));
-        kinds.extend(gone.filter_map(|(told, was_there)| ended(told, was_there)));
-        kinds.into_iter().map(|kind| self.event(kind)).collect()
+        told.extend(gone.filter_map(|(told, was_there)| ended(told, was_there)).map(|kind| (now, kind)));
+        back.into_iter().chain(told.into_iter().map(|(at, kind)| Event { at, ..self.event(kind) })).collect()
     }
 
     /// What is told where there is nothing to compare with.
@@ -286,3 +362,6 @@ fn causes(tree: &Tree, key: &ObjectKey) -> Vec<Cause> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

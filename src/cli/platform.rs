@@ -47,8 +47,13 @@ impl Unclear {
 
     /// Whether asking again may help.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(self, Self::Read(ReadError::Unavailable(_)))
+        matches!(self, Self::Read(error) if may_pass(error))
     }
+}
+
+/// Whether a read that failed may succeed when it is tried again.
+pub(crate) fn may_pass(error: &ReadError) -> bool {
+    matches!(error, ReadError::Unavailable(_))
 }
 
 impl From<ReadError> for Unclear {

@@ -18,7 +18,7 @@ use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey};
 use plinth_bootstrap::Schemas;
 use plinth_engine::{
     graph::Definition,
-    health::{Explanation, Health, Verdict, explain, judge_at, judge_instance},
+    health::{Explanation, Health, Verdict, explain, judge_at, judge_instance, since},
     naming::keys,
     ports::{ReadError, Reader},
 };
@@ -39,6 +39,8 @@ pub(crate) struct Leaf {
     pub(crate) verdict: Verdict,
     /// The instance it is a child of.
     pub(crate) parent: Option<ObjectKey>,
+    /// Since when it is so, where the object says that.
+    pub(crate) since: Option<Timestamp>,
     /// Whether it is there; what is only wanted is in the tree, too.
     pub(crate) is_there: bool,
     /// What it is made of.
@@ -99,6 +101,7 @@ impl Tree {
         let leaf = |key: &ObjectKey, object: &Object| Leaf {
             verdict: verdict(key, object),
             parent: parent(key, object),
+            since: since(object),
             is_there: true,
             children: Vec::new(),
             unverified: object.annotation(keys::UNVERIFIED).map(str::to_owned),
@@ -149,8 +152,9 @@ impl Tree {
             let Some(child) = leaf.children.iter().find(is_open) else { continue };
             let message = format!("{child} is {}", plinth_run::health::word(self.leaves[child].verdict.health));
             let verdict = Verdict::new(Health::Waiting, "ChildNotReady", message);
+            let since = self.leaves[child].since;
             if let Some(leaf) = self.leaves.get_mut(&key) {
-                leaf.verdict = verdict;
+                (leaf.verdict, leaf.since) = (verdict, since);
             }
         }
     }

@@ -21,5 +21,5 @@ pub mod view;
 pub mod why;
 
 pub use effect::{Ask, Effect, What};
-pub use message::{Answer, ClusterEvent, Fetched, Message};
+pub use message::{Answer, ClusterEvent, Fetched, Lost, Message};
 pub use model::Model;

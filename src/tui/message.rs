@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use plinth_api::{Object, ObjectKey};
-use plinth_run::{Event, History};
+use plinth_run::{Event, History, duration};
 
 use crate::effect::Ask;
 
@@ -19,6 +19,8 @@ pub enum Message {
     Contexts(Result<Vec<String>, String>),
     /// From now on everything is told of another cluster, which the person calls so.
     Connected(String),
+    /// Whether the cluster answers: `None` where it does.
+    Link(Option<Lost>),
     /// How many watches the picture costs the API server.
     Watches(usize),
     /// Something that the person should read, in the place of the footer until the next key.
@@ -34,6 +36,27 @@ pub enum Message {
     },
     /// It is now this late.
     Tick(Timestamp),
+}
+
+/// A cluster that does not answer. What was known of it stays on the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Since when.
+    pub since: Timestamp,
+    /// Its name and address, where it has not answered yet.
+    pub of: Option<String>,
+    /// Why, in the words of whoever asked it.
+    pub why: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Lost {
+    /// The sentence for people.
+    pub fn told(&self, now: Timestamp) -> String {
+        let of = self.of.as_ref().map(|of| format!(" to {of}")).unwrap_or_default();
+        format!("no connection{of} for {}: {}; retrying", duration::short(now.duration_since(self.since)), self.why)
+    }
 }
 
 /// The answer to a question about an object.

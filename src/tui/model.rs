@@ -8,6 +8,7 @@ use plinth_run::{Filter, History, RunState, filter::fuzzy};
 use crate::{
     detail::Detail,
     log::Log,
+    message::Lost,
     planes::Planes,
     rows::{Folds, Narrow, Row, check_rows, event_rows, plan_rows, timeline_rows, tree_rows},
     theme::Theme,
@@ -44,6 +45,10 @@ pub struct Ui {
     pub place: String,
     /// Contexts that can be chosen; `None` where the cluster cannot be changed.
     pub contexts: Option<Contexts>,
+    /// The cluster does not answer.
+    pub lost: Option<Lost>,
+    /// Where a journal that is shown was cut off; `None` for a whole one.
+    pub cut: Option<String>,
     /// Watches that are open at the API server, where they are known.
     pub watches: Option<usize>,
     /// The view.
@@ -189,6 +194,8 @@ impl Model {
             mode: Mode::Own,
             place: String::new(),
             contexts: None,
+            lost: None,
+            cut: None,
             watches: None,
             view: View::Plan,
             trail: Trail::default(),
@@ -247,7 +254,7 @@ impl Model {
         (ui.cursor, ui.top, ui.choice) = (0, 0, 0);
         (ui.folds, ui.plane, ui.detail) = (Folds::default(), None, None);
         (ui.in_detail, ui.frozen, ui.overlay, ui.notice) = (false, false, None, None);
-        ui.watches = None;
+        (ui.watches, ui.lost) = (None, None);
         ui.place = place;
         self.rows.clear();
         self.rebuild();

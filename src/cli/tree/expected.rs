@@ -223,6 +223,7 @@ impl<'a> Look<'a> {
         let leaf = Leaf {
             verdict,
             parent: Some(self.instance.clone()),
+            since: None,
             is_there: false,
             children: Vec::new(),
             unverified: None,

@@ -163,6 +163,11 @@ impl Watches {
         self.moved.until(|| watches.iter().all(|watch| self.synced(watch)).then_some(())).await;
     }
 
+    /// Waits until `settled` answers, which is asked now and whenever a watch's state has moved.
+    pub async fn until<T>(&self, settled: impl FnMut() -> Option<T>) -> T {
+        self.moved.until(settled).await
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -42,7 +42,7 @@ impl Narrow<'_> {
         let mut kept: Vec<Row> = Vec::new();
         let mut above: Option<usize> = None;
         for mut row in rows.into_iter().rev() {
-            row.hit = sieve.keeps(&facts(&row, &mut kinds), row.role);
+            row.hit = row.role != Role::Heading && sieve.keeps(&facts(&row, &mut kinds), row.role == Role::Ready);
             if row.hit || above.is_some_and(|depth| row.depth < depth) {
                 above = Some(row.depth);
                 kept.push(row);
@@ -81,11 +81,11 @@ impl<'a> Sieve<'a> {
         self.narrow.is_empty()
     }
 
-    pub(super) fn keeps(&mut self, facts: &Facts<'_>, role: Role) -> bool {
+    /// Whether something passes; `is_well` is what is left out where only the rest is asked for.
+    pub(super) fn keeps(&mut self, facts: &Facts<'_>, is_well: bool) -> bool {
         // Asked first, and always: a term finds something also in what is left out for another reason.
         self.search.matches(facts)
-            && role != Role::Heading
-            && !(self.narrow.unhealthy_only && role == Role::Ready)
+            && !(self.narrow.unhealthy_only && is_well)
             && self.narrow.plane.is_none_or(|plane| facts.plane.is_empty() || facts.plane == plane)
     }
 

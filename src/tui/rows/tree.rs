@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use plinth_api::ObjectKey;
-use plinth_run::{Action, Health, RunState, SubjectState, filter::Facts};
+use plinth_run::{Action, Health, RunState, SubjectState, filter::Facts, state::Standing};
 
 use super::{
     Group, Narrow, Narrowed, Row,
@@ -50,7 +50,9 @@ fn kept(forest: &Forest<'_>, sieve: &mut Sieve<'_>) -> Vec<bool> {
     let mut kinds = KindText::default();
     let keeps = |number| {
         let known = forest.object(number);
-        let (key, (word, role)) = (&known.subject.key, state_of(known));
+        let (key, (word, _)) = (&known.subject.key, state_of(known));
+        // As the header counts: what it says is not ready is what is left.
+        let is_well = known.standing().is_none_or(|standing| standing == Standing::Ready);
         let facts = Facts {
             name: &key.name,
             kind: kinds.of(&key.gvk),
@@ -60,7 +62,7 @@ fn kept(forest: &Forest<'_>, sieve: &mut Sieve<'_>) -> Vec<bool> {
             state: word,
             reason: &known.reason,
         };
-        sieve.keeps(&facts, role)
+        sieve.keeps(&facts, is_well)
     };
     (0..forest.len()).map(keeps).collect()
 }

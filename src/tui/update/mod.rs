@@ -32,6 +32,10 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             model.ui.contexts = model.ui.contexts.take().map(|_| known);
         }
         Message::Connected(place) => model.connected(place),
+        Message::Link(lost) => {
+            model.ui.lost = lost;
+            settle_places(model);
+        }
         Message::Watches(count) => model.ui.watches = Some(count),
         Message::Notice(text) => model.ui.notice = Some(text),
         Message::Key(key) => return press(model, key),

@@ -41,6 +41,10 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
 
 /// What there is to say without rows: while a run prepares, also what it tries again.
 fn empty(model: &Model) -> Vec<String> {
+    if let Some(lost) = &model.ui.lost {
+        let hint = lost.hint.as_ref().map(|hint| format!(" hint: {hint}"));
+        return std::iter::once(format!(" {}", lost.told(model.ui.now))).chain(hint).map(|line| clean(&line)).collect();
+    }
     let first = match model.phase() {
         _ if !model.ui.filter.is_empty() || model.ui.unhealthy_only || model.ui.plane.is_some() => {
             " nothing is left: esc shows everything again"

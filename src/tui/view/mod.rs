@@ -3,6 +3,7 @@
 //! Narrow rules (ux.md section 4): the header is never dropped; below 100 columns there is one pane, the why strip under it;
 //! below 60 columns the age goes and a plane is one letter; below 40x10 there is a list of states; below 20x4 one word.
 
+mod banner;
 mod body;
 mod detail;
 mod header;
@@ -29,6 +30,8 @@ const WIDE: u16 = 100;
 struct Places {
     header: Rect,
     tabs: Rect,
+    /// What is wrong with the connection, where that is so and rows are shown all the same.
+    banner: Rect,
     /// Rows; without area where an open object takes their place.
     body: Rect,
     /// What is beside the rows, or in their place.
@@ -41,9 +44,10 @@ impl Places {
     fn of(model: &Model, area: Rect) -> Self {
         let wide = area.width >= WIDE;
         let strip = model.ui.why && !(wide && model.ui.detail.is_none());
-        let [header, tabs, main, why, footer] = Layout::vertical([
+        let [header, tabs, banner, main, why, footer] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
+            Constraint::Length(banner::height(model, area)),
             Constraint::Min(0),
             Constraint::Length(match strip {
                 true if area.height >= TALL => WHY_HEIGHT.0,
@@ -64,7 +68,7 @@ impl Places {
         } else {
             (main, None)
         };
-        Self { header, tabs, body, side, why, footer }
+        Self { header, tabs, banner, body, side, why, footer }
     }
 }
 
@@ -93,6 +97,7 @@ pub fn draw(model: &Model, frame: &mut Frame<'_>) {
     let places = Places::of(model, area);
     header::draw(model, frame, places.header);
     header::draw_tabs(model, frame, places.tabs);
+    banner::draw(model, frame, places.banner);
     body::draw(model, frame, places.body);
     match (places.side, &model.ui.detail) {
         (Some(side), Some(open)) => detail::draw(model, open, frame, side),

@@ -8,7 +8,7 @@ use ratatui::{
     widgets::{Paragraph, Wrap},
 };
 
-use super::text::{fit, rule};
+use super::text::{fit, lines_of, rule};
 use crate::{
     model::{Model, View},
     planes::Planes,
@@ -50,21 +50,6 @@ fn fitted(model: &Model, width: usize, height: usize) -> Vec<String> {
         [own, root, next] => vec![fit(own, width), fit(root, width * (1 + spare)), fit(next, width)],
         _ => brief,
     }
-}
-
-/// Lines that a text takes, broken at its blanks.
-fn lines_of(text: &str, width: usize) -> usize {
-    let (mut lines, mut column) = (1, 0);
-    for length in text.split(' ').map(|word| word.chars().count()) {
-        if column > 0 && column + 1 + length > width {
-            (lines, column) = (lines + 1, 0);
-        }
-        column += length + usize::from(column > 0);
-        while column > width {
-            (lines, column) = (lines + 1, column - width);
-        }
-    }
-    lines
 }
 
 type Explain = fn(&SubjectState, &RunState, &Planes) -> Vec<String>;

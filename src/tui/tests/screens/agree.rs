@@ -44,7 +44,7 @@ fn agree(events: &[Event]) -> u8 {
     assert!(report.contains(&totals) && report.contains(&format!("(exit {exit})")) == (exit != 0), "{report}");
     assert_eq!(report.contains("<failure"), exit != 0, "{report}");
 
-    let counts = format!("{} {}/{} !{} ~{}", word.to_uppercase(), summary.ready, summary.total, summary.failed, summary.deferred);
+    let counts = format!("{} {}/{} !{} ~{}", word.to_uppercase(), summary.ready, summary.total, summary.failed, summary.open());
     let mut model = model(80, 24, 0);
     events.iter().for_each(|event| drop(update(&mut model, Message::Run(Box::new(event.clone())))));
     let shown = screen(&model);

@@ -2,7 +2,7 @@
 
 use plinth_run::{Event, EventKind, Health, Subject};
 use plinth_tui::{
-    Effect, Message, Model, What,
+    Effect, Lost, Message, Model, What,
     message::Key,
     model::{Overlay, View},
     update::update,
@@ -335,4 +335,67 @@ fn a_timeline_is_honest_about_what_it_does_not_know() {
     press(&mut model, "3");
     let text = screen(&model);
     assert!(text.contains("4s in one earlier run") && text.contains("no history"), "{text}");
+}
+
+#[test]
+fn the_header_counts_what_the_unhealthy_view_lists() {
+    let mut model = model(120, 40, RUNNING);
+    press(&mut model, "2u");
+    let listed = model.rows.iter().filter(|row| row.hit).count();
+    let summary = model.run.summary();
+    assert_eq!((listed, listed), (summary.failed + summary.open(), summary.total - summary.ready));
+    let counts = format!("!{} ~{}", summary.failed, summary.open());
+    assert!(screen(&model).lines().next().unwrap().contains(&counts), "{}", screen(&model));
+}
+
+fn lost(of: Option<&str>) -> Lost {
+    let why = "GET https://c.test/api: connection refused".to_owned();
+    Lost { since: crate::sample::at(78), of: of.map(str::to_owned), why, hint: Some("C chooses another context".to_owned()) }
+}
+
+#[test]
+fn a_cluster_that_is_lost_is_said_and_what_was_known_stays() {
+    for (width, height) in [(200, 60), (120, 40), (80, 24), (40, 12), (30, 8)] {
+        let mut model = model(width, height, RUNNING);
+        press(&mut model, "2");
+        let before = model.rows.len();
+        update(&mut model, Message::Link(Some(lost(None))));
+        assert_eq!(model.rows.len(), before);
+        let text = screen(&model);
+        assert!(text.lines().next().unwrap().contains("NO CONNECTION"), "{text}");
+        let is_told = text.contains("no connection for 12s: GET ");
+        assert!(is_told || height < 10, "{text}");
+        assert!(text.contains("connection refused; retrying") || width < 80, "{text}");
+        update(&mut model, Message::Link(None));
+        assert!(!screen(&model).to_lowercase().contains("no connection"), "{}", screen(&model));
+    }
+}
+
+#[test]
+fn a_cluster_that_never_answered_is_named_with_the_next_step() {
+    for (width, height) in [(80, 24), (40, 12)] {
+        let mut model = Model::new(plinth_tui::theme::Theme::Mono, crate::sample::at(0)).watching("kind");
+        update(&mut model, Message::Resize { width, height });
+        update(&mut model, Message::Tick(crate::sample::at(90)));
+        update(&mut model, Message::Link(Some(lost(Some("https://c.test (context kind)")))));
+        let text = screen(&model).split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in
+            ["no connection to https://c.test (context kind) for 12s", "connection refused; retrying", "hint: C chooses another"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_was_cut_off_is_said_in_every_view() {
+    for (width, height) in [(120, 40), (40, 12)] {
+        let mut model = model(width, height, RUNNING);
+        model.ui.cut = Some("journal cut at line 22".to_owned());
+        for key in ["1", "2", "3", "4", "5"] {
+            press(&mut model, key);
+            let text = screen(&model);
+            assert!(text.contains("CUT OFF") && text.contains("journal cut at"), "{text}");
+        }
+    }
 }
