@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod journal;
 pub mod log;
 pub mod memory;
+pub mod next;
 pub mod outcome;
 pub mod plan;
 pub mod ports;

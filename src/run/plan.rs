@@ -185,6 +185,11 @@ impl Plan {
         self.changes().filter(|change| change.action == action).count()
     }
 
+    /// Whether it deletes what belongs to nothing else: whoever agrees to that types the platform's name, which nobody does by habit.
+    pub fn takes_away(&self) -> bool {
+        self.changes().any(|change| change.action == Action::Delete && change.subject.parent.is_none())
+    }
+
     /// Whether carrying it out would write, now or later: what `--detailed-exitcode` asks.
     pub fn has_changes(&self) -> bool {
         self.changes().any(|change| change.action.is_write() || change.action == Action::Defer)

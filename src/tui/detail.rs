@@ -103,7 +103,7 @@ impl Detail {
         self.lines = match self.tab {
             Tab::Describe => self.describe(run, planes, now),
             Tab::Yaml => self.with_object(|found| found.live.as_ref().map(|live| inspect::yaml(live, false))),
-            Tab::Diff => self.with_object(|found| found.desired.as_ref().map(|_| found.diff())),
+            Tab::Diff => self.with_object(Found::diff),
             Tab::Events => self.events(now),
             Tab::Logs => self.logs(),
         };
@@ -162,15 +162,19 @@ impl Found {
         Self { live: live.map(inspect::masked), desired: desired.map(inspect::masked), differences }
     }
 
-    fn diff(&self) -> Vec<String> {
+    /// `None` where it is not known how it is wanted.
+    fn diff(&self) -> Option<Vec<String>> {
+        self.desired.as_ref()?;
+        let leaves = self.live.as_ref().is_some_and(Object::is_terminating);
+        let leaves = leaves.then(|| "it is being deleted".to_owned());
         if self.differences.is_empty() {
-            return vec!["as it is wanted".to_owned()];
+            return Some(leaves.into_iter().chain(["as it is wanted".to_owned()]).collect());
         }
         let lines = self.differences.iter().flat_map(|found| {
             let live = found.live.as_ref().map_or_else(|| "  - (nothing)".to_owned(), |live| format!("  - {live}"));
             [found.path.clone(), live, format!("  + {}", found.desired)]
         });
-        std::iter::once("- is there, + is wanted".to_owned()).chain(lines).collect()
+        Some(leaves.into_iter().chain(["- is there, + is wanted".to_owned()]).chain(lines).collect())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
-use plinth_run::{CheckVerdict, Event, EventKind, Health, Subject, duration, present::lines};
+use plinth_run::{CheckVerdict, Event, EventKind, Health, Outcome, Subject, duration, present::lines};
 
 use crate::{message::ClusterEvent, rows::waits_for, theme::Role};
 
@@ -134,8 +134,26 @@ impl Told {
     }
 }
 
+/// How a line about an event is drawn; its end by how it ended.
+pub fn role(kind: &EventKind) -> Role {
+    match kind {
+        EventKind::RunFinished { outcome, .. } | EventKind::StageFinished { outcome, .. } => match outcome {
+            Outcome::Done => Role::Ready,
+            Outcome::Changes | Outcome::Deadline | Outcome::Interrupted => Role::Waiting,
+            Outcome::Failed | Outcome::Refused | Outcome::Usage | Outcome::Internal => Role::Failed,
+        },
+        EventKind::CheckFinished { verdict, .. } => match verdict {
+            CheckVerdict::Passed => Role::Ready,
+            CheckVerdict::Warned => Role::Waiting,
+            CheckVerdict::Failed => Role::Failed,
+        },
+        EventKind::Heartbeat { .. } => Role::Dim,
+        kind => Told::of(kind).map_or(Role::Plain, |told| told.role),
+    }
+}
+
 /// How a health is drawn.
-pub(crate) fn role_of(health: Health) -> Role {
+pub fn role_of(health: Health) -> Role {
     match health {
         Health::Current => Role::Ready,
         Health::Failed => Role::Failed,

@@ -21,6 +21,10 @@ pub enum Message {
     Connected(String),
     /// Whether the cluster answers: `None` where it does.
     Link(Option<Lost>),
+    /// There is nothing to look at: the terminal is given back.
+    Close,
+    /// Why there is nothing to show, to stand where the rows would; `None` where there is.
+    Nothing(Option<String>),
     /// How many watches the picture costs the API server.
     Watches(usize),
     /// Something that the person should read, in the place of the footer until the next key.

@@ -47,6 +47,8 @@ pub struct Ui {
     pub contexts: Option<Contexts>,
     /// The cluster does not answer.
     pub lost: Option<Lost>,
+    /// Why there is nothing to show.
+    pub nothing: Option<String>,
     /// Where a journal that is shown was cut off; `None` for a whole one.
     pub cut: Option<String>,
     /// Watches that are open at the API server, where they are known.
@@ -55,6 +57,8 @@ pub struct Ui {
     pub view: View,
     /// Views that were shown before.
     pub trail: Trail,
+    /// The person has chosen the selected row; until then it is the first one, whatever comes before it.
+    pub chosen: bool,
     /// Selected row; below the number of rows, or 0 where there are none.
     pub cursor: usize,
     /// First visible row.
@@ -138,6 +142,8 @@ impl View {
 pub enum Overlay {
     /// The one question before the first write.
     Question,
+    /// The platform's name, which whoever takes something away types.
+    Name,
     /// Quit while the run goes on?
     Quit,
     /// All keys.
@@ -195,10 +201,12 @@ impl Model {
             place: String::new(),
             contexts: None,
             lost: None,
+            nothing: None,
             cut: None,
             watches: None,
             view: View::Plan,
             trail: Trail::default(),
+            chosen: false,
             cursor: 0,
             top: 0,
             folds: Folds::default(),
@@ -251,10 +259,10 @@ impl Model {
     pub(crate) fn connected(&mut self, place: String) {
         (self.run, self.log, self.history) = (RunState::default(), Log::default(), History::default());
         let ui = &mut self.ui;
-        (ui.cursor, ui.top, ui.choice) = (0, 0, 0);
+        (ui.cursor, ui.top, ui.choice, ui.chosen) = (0, 0, 0, false);
         (ui.folds, ui.plane, ui.detail) = (Folds::default(), None, None);
         (ui.in_detail, ui.frozen, ui.overlay, ui.notice) = (false, false, None, None);
-        (ui.watches, ui.lost) = (None, None);
+        (ui.watches, ui.lost, ui.nothing) = (None, None, None);
         ui.place = place;
         self.rows.clear();
         self.rebuild();
@@ -295,7 +303,11 @@ impl Model {
         };
         (self.rows, ui.inactive) = (narrowed.rows, narrowed.inactive);
         let follows = ui.view == View::Events && at_end;
-        let same = selected.filter(|_| !follows).and_then(|row| self.rows.iter().position(|other| row.is_same(other)));
+        if !ui.chosen && !follows {
+            ui.cursor = 0;
+        }
+        let same =
+            selected.filter(|_| !follows && ui.chosen).and_then(|row| self.rows.iter().position(|other| row.is_same(other)));
         let fallback = if follows { usize::MAX } else { ui.cursor };
         ui.cursor = same.unwrap_or(fallback).min(self.rows.len().saturating_sub(1));
         self.scroll();

@@ -1,6 +1,6 @@
 //! An explanation as lines: the chain from an object to the root cause, and the next step.
 
-use plinth_run::{Cause, Health, RunState, SubjectState, health};
+use plinth_run::{Cause, Health, RunState, SubjectState, Verb, health};
 
 use crate::{log::joined, planes::Planes, rows::waits_for};
 
@@ -13,7 +13,7 @@ pub fn chain(known: &SubjectState, run: &RunState, planes: &Planes) -> Vec<Strin
         let because = because(cause, run, planes, &mut place);
         lines.push(format!("{}because {because}", "  ".repeat(depth.min(8))));
     }
-    lines.extend(next(known));
+    lines.extend(next(known, run));
     lines.iter().map(|line| clean(line)).collect()
 }
 
@@ -22,7 +22,7 @@ pub fn brief(known: &SubjectState, run: &RunState, planes: &Planes) -> Vec<Strin
     let mut place = planes.place(&known.subject);
     let between = if known.causes.len() > 1 { "… " } else { "" };
     let root = known.causes.last().map(|root| format!("because {between}{}", because(root, run, planes, &mut place)));
-    own(known).into_iter().chain(root).chain(next(known)).map(|line| clean(&line)).collect()
+    own(known).into_iter().chain(root).chain(next(known, run)).map(|line| clean(&line)).collect()
 }
 
 fn own(known: &SubjectState) -> Vec<String> {
@@ -49,8 +49,10 @@ fn because(cause: &Cause, run: &RunState, planes: &Planes, place: &mut String) -
     words.join(" ")
 }
 
-fn next(known: &SubjectState) -> Option<String> {
-    known.advice().map(|advice| format!("next: {} ({})", advice.next, advice.id))
+/// What to do. A run that goes on makes what is not there yet; on day 2 nobody does.
+fn next(known: &SubjectState, run: &RunState) -> Option<String> {
+    let goes_on = run.finished.is_none() && run.verb != Some(Verb::Controller);
+    known.next(goes_on).map(|next| format!("next: {next}"))
 }
 
 /// The text without control characters.

@@ -44,8 +44,14 @@ impl Presenter {
         })
     }
 
+    /// The last line of a run that never said how it ended, in no group.
+    pub fn broken_off(&mut self, why: &str) -> String {
+        let line = self.lines.broken_off(why).replace("::", ": :");
+        format!("{}{line}\n::warning title=cut off::{}", self.end_group(), data(why))
+    }
+
     /// Ends the group that is open; nothing where none is.
-    pub fn end_group(&mut self) -> &'static str {
+    fn end_group(&mut self) -> &'static str {
         if std::mem::take(&mut self.is_in_group) { "::endgroup::\n" } else { "" }
     }
 

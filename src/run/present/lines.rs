@@ -63,6 +63,12 @@ impl Presenter {
         Some(format!("{text}  ({})", duration::short(self.state.elapsed())))
     }
 
+    /// The last line of a run that never said how it ended: why nothing more is told, and the counts up to there.
+    pub fn broken_off(&self, why: &str) -> String {
+        let text = columns(&["cut off", why, &totals(&self.state.summary())]);
+        format!("{text}  ({})", duration::short(self.state.elapsed()))
+    }
+
     /// The state that the events so far make.
     pub fn state(&self) -> &RunState {
         &self.state

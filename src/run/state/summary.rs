@@ -1,14 +1,14 @@
 //! Counts and waits, read off a state. Every presenter takes them from here, so that they agree.
 
 use jiff::{SignedDuration, Timestamp};
-use plinth_engine::health::{Advice, advice_on};
 use serde::{Deserialize, Serialize};
 
 use super::{RunState, SubjectState};
 use crate::{
     duration,
-    event::{EventKind, LongWait},
+    event::{Cause, EventKind, LongWait},
     health::{Health, MISSING},
+    next::{Link, next_step},
     outcome::Outcome,
     plan::Action,
 };
@@ -163,16 +163,16 @@ impl SubjectState {
         })
     }
 
-    /// What the catalogue knows about the root cause, else about the object itself; nothing where it is ready.
-    pub fn advice(&self) -> Option<&'static Advice> {
+    /// The next step against its root cause; nothing where it is ready. `goes_on` is whether a run is at it.
+    pub fn next<'a>(&'a self, goes_on: bool) -> Option<String> {
         if self.health == Some(Health::Current) {
             return None;
         }
-        let of_causes = self.causes.iter().rev().find_map(|cause| {
-            let gvk = &cause.subject.as_ref()?.key.gvk;
-            advice_on(gvk, &cause.reason, &cause.message)
-        });
-        of_causes.or_else(|| advice_on(&self.subject.key.gvk, &self.reason, &self.message))
+        let own = Link { key: &self.subject.key, reason: &self.reason, message: &self.message };
+        let link =
+            |cause: &'a Cause| Some(Link { key: &cause.subject.as_ref()?.key, reason: &cause.reason, message: &cause.message });
+        let causes = self.causes.iter().filter_map(link);
+        next_step(&std::iter::once(own).chain(causes).collect::<Vec<_>>(), goes_on)
     }
 
     /// Reason and message in one; the root cause where there is a chain.

@@ -138,7 +138,7 @@ pub fn context(model: &Model) -> Context {
         Some(Overlay::Question) => Context::Question,
         Some(Overlay::Quit) => Context::Quit,
         Some(Overlay::Help) => Context::Help,
-        Some(Overlay::Palette | Overlay::Filter | Overlay::Contexts) => Context::Input,
+        Some(Overlay::Palette | Overlay::Filter | Overlay::Contexts | Overlay::Name) => Context::Input,
         None => Context::View,
     }
 }

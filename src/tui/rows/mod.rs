@@ -13,7 +13,7 @@ use plinth_engine::graph::Plane;
 
 pub use events::event_rows;
 pub use narrow::{Narrow, Narrowed};
-pub use plan::{check_rows, plan_rows};
+pub use plan::{check_rows, plan_rows, role_of_action};
 pub use timeline::timeline_rows;
 pub use tree::{Folds, tree_rows};
 

@@ -68,7 +68,8 @@ pub fn check_rows(run: &RunState) -> Vec<Row> {
     run.checks.iter().map(row).collect()
 }
 
-fn role_of_action(action: Action) -> Role {
+/// How what is planned is drawn.
+pub fn role_of_action(action: Action) -> Role {
     match action {
         Action::Create | Action::Configure => Role::Progressing,
         Action::Unchanged | Action::Skip => Role::Plain,

@@ -23,6 +23,13 @@ pub(super) fn begin(model: &mut Model, command: Command) {
     model.ui.choice = 0;
 }
 
+/// Asks for the platform's name.
+pub(super) fn ask_name(model: &mut Model) {
+    let ui = &mut model.ui;
+    (ui.overlay, ui.input_error, ui.choice) = (Some(Overlay::Name), None, 0);
+    ui.input.clear();
+}
+
 /// A key that no command has: text, where text is asked for.
 pub(super) fn typed(model: &mut Model, key: Key) {
     let (Key::Char(letter), command::Context::Input) = (key, command::context(model)) else { return };
@@ -53,8 +60,10 @@ pub(super) fn act(model: &mut Model, command: Command) -> Vec<Effect> {
                 let accepted = accepted(model);
                 show(model, accepted);
             }
-            model.ui.overlay = None;
+            let is_asked = model.ui.overlay == Some(Overlay::Name);
+            model.ui.overlay = is_asked.then_some(Overlay::Question);
         }
+        Command::Accept if model.ui.overlay == Some(Overlay::Name) => return accept_name(model),
         Command::Accept if model.ui.overlay == Some(Overlay::Filter) => accept_filter(model),
         Command::Accept if model.ui.overlay == Some(Overlay::Contexts) => return accept_context(model),
         Command::Accept => return accept_command(model),
@@ -103,8 +112,20 @@ fn accept_filter(model: &mut Model) {
 fn offers(model: &Model) -> usize {
     match (model.ui.overlay, &model.ui.contexts) {
         (Some(Overlay::Contexts), Some(contexts)) => contexts.offers(&model.ui.input).len(),
+        (Some(Overlay::Name), _) => 0,
         _ => command::offers(&model.ui.input).len(),
     }
+}
+
+/// Agrees to a plan that takes something away.
+fn accept_name(model: &mut Model) -> Vec<Effect> {
+    let name = model.run.plan.as_ref().map(|plan| plan.platform.as_str());
+    if name != Some(model.ui.input.trim()) {
+        model.ui.input_error = Some("that is not its name; esc goes back".to_owned());
+        return Vec::new();
+    }
+    model.ui.overlay = None;
+    vec![Effect::Approve]
 }
 
 /// Another cluster is looked at only once it is connected to: until then the screen shows the one before.

@@ -4,6 +4,8 @@ mod input;
 mod movement;
 mod open;
 
+use plinth_run::Plan;
+
 use crate::{
     command::{self, Command},
     effect::Effect,
@@ -36,6 +38,8 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             model.ui.lost = lost;
             settle_places(model);
         }
+        Message::Close => return vec![Effect::Quit],
+        Message::Nothing(why) => model.ui.nothing = why,
         Message::Watches(count) => model.ui.watches = Some(count),
         Message::Notice(text) => model.ui.notice = Some(text),
         Message::Key(key) => return press(model, key),
@@ -123,6 +127,10 @@ fn act(model: &mut Model, command: Command) -> Vec<Effect> {
         return Vec::new();
     }
     match command {
+        Command::Approve if model.run.plan.as_ref().is_some_and(Plan::takes_away) => {
+            input::ask_name(model);
+            return Vec::new();
+        }
         Command::Approve => {
             model.ui.overlay = None;
             return vec![Effect::Approve];

@@ -8,6 +8,7 @@ use crate::{
 
 /// What a command that only moves means now.
 pub(super) fn act(model: &mut Model, command: Command) {
+    model.ui.chosen = true;
     match command {
         Command::View(key) => show(model, View::ALL.iter().find(|(_, number, _)| *number == key).map(|(view, ..)| *view)),
         Command::NextView => {
@@ -85,7 +86,7 @@ fn show(model: &mut Model, view: Option<View>) {
 fn place(model: &mut Model, view: Option<View>) {
     let Some(view) = view else { return };
     model.ui.view = view;
-    model.ui.cursor = 0;
+    (model.ui.cursor, model.ui.chosen) = (0, false);
     model.ui.top = 0;
     model.ui.detail = None;
     model.ui.in_detail = false;

@@ -13,6 +13,7 @@ pub(super) fn open(model: &mut Model, command: Command) -> Vec<Effect> {
         model.ui.overlay = Some(Overlay::Question);
         return Vec::new();
     }
+    model.ui.chosen = true;
     let Some(row) = model.selected() else { return Vec::new() };
     let Some(key) = row.key.clone() else {
         let folded = row.folded == Some(true);

@@ -10,7 +10,7 @@ use ratatui::{
 
 use super::text::{fit, fit_middle};
 use crate::{
-    model::{Model, Phase},
+    model::{Model, Phase, View},
     rows::Row,
     theme::Role,
     why::clean,
@@ -45,13 +45,16 @@ fn empty(model: &Model) -> Vec<String> {
         let hint = lost.hint.as_ref().map(|hint| format!(" hint: {hint}"));
         return std::iter::once(format!(" {}", lost.told(model.ui.now))).chain(hint).map(|line| clean(&line)).collect();
     }
+    if let Some(why) = &model.ui.nothing {
+        return vec![clean(&format!(" {why}"))];
+    }
     let first = match model.phase() {
         _ if !model.ui.filter.is_empty() || model.ui.unhealthy_only || model.ui.plane.is_some() => {
             " nothing is left: esc shows everything again"
         }
         Phase::Running if model.run.verb == Some(Verb::Controller) && model.run.subjects.is_empty() => " reading the cluster …",
         Phase::Preparing => " resolving the channel and planning …",
-        Phase::Review | Phase::Running | Phase::Finished => " nothing here",
+        Phase::Review | Phase::Running | Phase::Finished => nothing(model),
     };
     let retry = |(what, retry): (&String, &Retrying)| {
         let next = duration::short(retry.next.duration_since(model.ui.now));
@@ -59,6 +62,21 @@ fn empty(model: &Model) -> Vec<String> {
         [clean(&tried), clean(&format!("   {}", retry.message))]
     };
     std::iter::once(first.to_owned()).chain(model.run.retries.iter().flat_map(retry)).collect()
+}
+
+/// Why a view has no rows, and where what it would show is to be found.
+fn nothing(model: &Model) -> &'static str {
+    let looks = model.run.verb == Some(Verb::Controller);
+    match model.ui.view {
+        View::Plan if looks => " a platform that is only looked at has no plan: plinth diff compares it with its release",
+        View::Plan => " this run has made no plan yet",
+        View::Tree => " no object is known yet",
+        View::Timeline if looks => " a platform that is only looked at has no stages: plinth replay shows those of a run",
+        View::Timeline => " no stage has begun yet",
+        View::Events => " nothing has happened yet",
+        View::Checks if looks => " a platform that is only looked at is not checked: plinth plan does",
+        View::Checks => " no check has an answer yet",
+    }
 }
 
 /// What comes before a row's title: the selection, how deep it lies, and whether it is folded.

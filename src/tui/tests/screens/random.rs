@@ -1,6 +1,6 @@
 //! Any size and any order of messages.
 
-use plinth_tui::{Ask, Fetched, Message, Model, What, message::Key, theme::Theme, update::update};
+use plinth_tui::{Ask, Fetched, Lost, Message, Model, What, message::Key, theme::Theme, update::update};
 use proptest::{
     prelude::*,
     test_runner::{TestCaseError, TestRunner},
@@ -38,6 +38,10 @@ fn any_message() -> impl Strategy<Value = Message> {
         1 => (1u16..=250, 1u16..=80).prop_map(|(width, height)| Message::Resize { width, height }),
         1 => proptest::collection::vec("[a-c]{1,3}", 0..4).prop_map(|names| Message::Contexts(Ok(names))),
         1 => "[a-c]{1,3}".prop_map(Message::Connected),
+        1 => proptest::option::of(".{0,90}").prop_map(|why| {
+            let lost = |why| Lost { since: at(3), of: None, why, hint: None };
+            Message::Link(why.map(lost))
+        }),
         1 => (0i64..1000).prop_map(|seconds| Message::Tick(at(seconds))),
         1 => ".{0,20}".prop_map(move |why| Message::Fetched(Box::new(Fetched { ask: ask.clone(), answer: Err(why) }))),
     ]

@@ -2,7 +2,7 @@
 
 use plinth_run::{Event, EventKind, Health, Subject};
 use plinth_tui::{
-    Effect, Lost, Message, Model, What,
+    Answer, Effect, Fetched, Lost, Message, Model, What,
     message::Key,
     model::{Overlay, View},
     update::update,
@@ -348,6 +348,76 @@ fn the_header_counts_what_the_unhealthy_view_lists() {
     assert!(screen(&model).lines().next().unwrap().contains(&counts), "{}", screen(&model));
 }
 
+#[test]
+fn what_is_being_deleted_is_compared_and_said_to_go() {
+    let mut model = model(120, 40, RUNNING);
+    press(&mut model, "2jj=");
+    let ask = model.ui.detail.as_ref().unwrap().ask();
+    let mut live = crate::sample::object();
+    live.metadata_mut().insert("deletionTimestamp".to_owned(), "1970-01-01T00:00:00Z".into());
+    let answer = Ok(Answer::Object { live: Some(live), desired: Some(crate::sample::object()) });
+    update(&mut model, Message::Fetched(Box::new(Fetched { ask, answer })));
+    assert!(screen(&model).contains("it is being deleted"), "{}", screen(&model));
+}
+
+/// Nobody deletes by habit: what belongs to nothing else goes by the platform's name.
+#[test]
+fn what_takes_something_away_is_agreed_to_by_name() {
+    for (width, height) in [(120, 40), (40, 12)] {
+        let mut model = model(width, height, REVIEW);
+        let mut plan = model.run.plan.clone().unwrap();
+        plan.stages[0].changes[0].action = plinth_run::Action::Delete;
+        tell(&mut model, 100, EventKind::Planned { plan });
+        assert_eq!(press(&mut model, "y"), []);
+        let text = screen(&model);
+        assert!(text.contains("type sample to agree") && text.contains("delete Definition"), "{text}");
+        press(&mut model, "y");
+        assert_eq!(special(&mut model, Key::Enter), []);
+        assert!(screen(&model).contains("that is not its name"), "{}", screen(&model));
+        special(&mut model, Key::Esc);
+        assert_eq!(model.ui.overlay, Some(Overlay::Question));
+        press(&mut model, "ysample");
+        assert_eq!(special(&mut model, Key::Enter), [Effect::Approve]);
+    }
+}
+
+#[test]
+fn a_small_terminal_shows_every_answer_and_what_is_more() {
+    let mut asked = model(40, 12, REVIEW);
+    let text = screen(&asked);
+    for words in ["create 2", "y    ", "n q  ", "esc  ", "more"] {
+        assert!(text.contains(words), "{words} is not on the screen:\n{text}");
+    }
+    special(&mut asked, Key::Esc);
+    for (keys, words) in [("?", "more below"), (":", "(1 of ")] {
+        let mut model = model(40, 12, RUNNING);
+        assert!(screen(&model).lines().last().unwrap().contains("? keys  q quit"), "{}", screen(&model));
+        press(&mut model, keys);
+        assert!(screen(&model).contains(words), "{}", screen(&model));
+    }
+    let mut palette = model(40, 12, RUNNING);
+    press(&mut palette, ":yaml");
+    assert!(screen(&palette).contains("YAML of the object") && screen(&palette).contains(" y│"), "{}", screen(&palette));
+}
+
+/// Who has not touched anything looks at the top; who has chosen a row keeps it.
+#[test]
+fn what_comes_before_the_first_row_is_seen_unless_a_row_was_chosen() {
+    for (keys, expect) in [("", "Aaa.example.dev/first"), ("jk", "Definition.example.dev/operator")] {
+        let mut model = model(80, 24, RUNNING);
+        press(&mut model, keys);
+        let subject = Subject::root(key("Aaa", "first"));
+        let (reason, message) = (String::new(), String::new());
+        tell(
+            &mut model,
+            1000,
+            EventKind::HealthChanged { subject, health: Health::Current, reason, message, causes: Vec::new() },
+        );
+        update(&mut model, Message::Tick(crate::sample::at(91)));
+        assert_eq!(model.selected().unwrap().title, expect, "{keys:?}");
+    }
+}
+
 fn lost(of: Option<&str>) -> Lost {
     let why = "GET https://c.test/api: connection refused".to_owned();
     Lost { since: crate::sample::at(78), of: of.map(str::to_owned), why, hint: Some("C chooses another context".to_owned()) }
@@ -398,4 +468,23 @@ fn a_journal_that_was_cut_off_is_said_in_every_view() {
             assert!(text.contains("CUT OFF") && text.contains("journal cut at"), "{text}");
         }
     }
+}
+
+/// What a person sees of a cluster that went away, and of one that never was there.
+#[test]
+fn show_06_lost() {
+    let mut count = 0;
+    for (width, height) in [(200, 60), (120, 40), (80, 24), (40, 12)] {
+        let mut gone = model(width, height, RUNNING);
+        press(&mut gone, "2");
+        update(&mut gone, Message::Link(Some(lost(None))));
+        insta::assert_snapshot!(format!("lost_{width}x{height}"), screen(&gone));
+        let mut never = Model::new(plinth_tui::theme::Theme::Mono, crate::sample::at(0)).watching("kind");
+        update(&mut never, Message::Resize { width, height });
+        update(&mut never, Message::Link(Some(lost(Some("https://c.test (context kind)")))));
+        update(&mut never, Message::Tick(crate::sample::at(90)));
+        insta::assert_snapshot!(format!("never-reached_{width}x{height}"), screen(&never));
+        count += 2;
+    }
+    println!("SHOW 06 lost {count} screens of a cluster that does not answer");
 }
