@@ -40,6 +40,9 @@ pub struct Drift {
     pub subject: Subject,
     /// What would bring it back: it is made, changed, or deleted.
     pub action: Action,
+    /// It is there and being deleted; it is made again once it is gone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub terminating: bool,
     /// What differs; empty for an object that is missing, or too much.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
@@ -67,12 +70,15 @@ pub async fn of_plan(planned: &Planned, reader: &dyn Reader) -> Result<Vec<Drift
         let key = &change.subject.key;
         let own = planned.wanted.iter().find(|wanted| wanted.key == *key).map(|wanted| &wanted.object);
         let wanted = own.or_else(|| planned.places.iter().find(|place| place.subject.key == *key).map(|place| &place.object));
-        let live = if change.action == Action::Configure { plan::read(reader, key).await? } else { None };
+        let live = if change.action == Action::Delete { None } else { plan::read(reader, key).await? };
+        let terminating = live.as_ref().is_some_and(Object::is_terminating);
         let fields = match (wanted, live) {
-            (Some(wanted), Some(live)) => change.fields.iter().map(|path| field(path, wanted, &live)).collect(),
+            (Some(wanted), Some(live)) if change.action == Action::Configure => {
+                change.fields.iter().map(|path| field(path, wanted, &live)).collect()
+            }
             _ => Vec::new(),
         };
-        found.push(Drift { subject: change.subject.clone(), action: change.action, fields });
+        found.push(Drift { subject: change.subject.clone(), action: change.action, terminating, fields });
     }
     Ok(found)
 }
@@ -100,7 +106,7 @@ async fn of_place(place: &Place, settings: &Settings, reader: &dyn Reader) -> Re
     let Ok(standing) = plan::of_child(place, Some(&live), settings) else { return Ok(None) };
     let is_drift = standing.action == Action::Configure && !standing.fields.is_empty();
     let fields = standing.fields.iter().map(|path| field(path, &place.object, &live)).collect();
-    Ok(is_drift.then(|| Drift { subject: place.subject.clone(), action: Action::Configure, fields }))
+    Ok(is_drift.then(|| Drift { subject: place.subject.clone(), action: Action::Configure, terminating: false, fields }))
 }
 
 /// The platform's definitions as the cluster has them, compiled over what it serves.

@@ -127,6 +127,11 @@ pub enum Verb {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+    /// Show the help of a verb, or a page: exit-codes, filter, keys
+    Help {
+        /// The verb or the page.
+        topic: Option<String>,
+    },
     /// Look at the configuration
     Config {
         /// Which question.
@@ -358,6 +363,12 @@ pub struct Demo {
     /// Listen on a loopback address such as 127.0.0.1:8001, for kubectl and others
     #[arg(long, value_name = "ADDRESS")]
     pub serve: Option<SocketAddr>,
+    /// Where the run is recorded (default: nowhere)
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// How the run is told instead of shown
+    #[arg(short, long, value_enum)]
+    pub output: Option<RunOutput>,
 }
 
 /// Arguments of `status`.
@@ -425,7 +436,7 @@ pub struct Attach {
 /// Arguments of `replay`.
 #[derive(Clone, Debug, Args)]
 pub struct Replay {
-    /// The journal
+    /// The journal; - is standard input
     pub file: PathBuf,
     /// Which run of it (default: the newest)
     #[arg(long, value_name = "ID")]

@@ -1,7 +1,10 @@
 //! What the user prefers: flags before the environment, the environment before the file, the file before defaults. Every setting
 //! knows where it comes from.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+};
 
 use plinth_api::platform::API_VERSION;
 use plinth_engine::{
@@ -9,15 +12,18 @@ use plinth_engine::{
     template::nearest,
     yaml::{self, Document},
 };
-use plinth_tui::theme::Theme;
+use plinth_tui::{terminal, theme::Theme};
 use serde_json::Value;
 
 use crate::{
     args::{Color, Global},
+    exit::Failure,
     files,
     out::Out,
 };
 
+/// The variable that names the file.
+const FILE: &str = "PLINTH_CONFIG";
 /// What a file may hold.
 const KEYS: [&str; 6] = ["apiVersion", "kind", "color", "theme", "plain", "why"];
 
@@ -52,6 +58,8 @@ pub(crate) enum Background {
     Dark,
     /// A light one.
     Light,
+    /// Any: no colours, as with NO_COLOR.
+    Mono,
 }
 
 impl<T> Setting<T> {
@@ -67,6 +75,16 @@ impl<T> Setting<T> {
 }
 
 impl Config {
+    /// Whether the file that the environment names is there: who names one wants it, and defaults would hide that.
+    pub(crate) fn check() -> Result<(), Failure> {
+        let named = std::env::var_os(FILE).filter(|value| !value.is_empty()).map(PathBuf::from);
+        match named.filter(|path| !path.exists()) {
+            Some(path) => Err(Failure::refused(format!("{FILE} names {}, which does not exist", path.display()))
+                .hint(format!("unset {FILE}, or write the file"))),
+            None => Ok(()),
+        }
+    }
+
     /// Reads the environment and the file. Never fails: what cannot be used is said in [`Config::problem`].
     pub(crate) fn load(global: &Global) -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -113,7 +131,10 @@ impl Config {
             file.unknown();
             self.color
                 .set(file.word("color", &[("auto", Color::Auto), ("always", Color::Always), ("never", Color::Never)]), &origin);
-            self.theme.set(file.word("theme", &[("dark", Background::Dark), ("light", Background::Light)]), &origin);
+            self.theme.set(
+                file.word("theme", &[("dark", Background::Dark), ("light", Background::Light), ("mono", Background::Mono)]),
+                &origin,
+            );
             self.plain.set(file.switch("plain"), &origin);
             self.why.set(file.switch("why"), &origin);
         }
@@ -125,10 +146,25 @@ impl Config {
         self.problem.iter().for_each(|problem| out.talk(&format!("note: {problem}")));
     }
 
+    /// The colours of text on standard output; `None` where it is to have none: it is no terminal that understands them, or one that a
+    /// screen reader reads.
+    pub(crate) fn theme_of_text(&self) -> Option<Theme> {
+        let understands = || {
+            let term = std::env::var("TERM").ok();
+            std::io::stdout().is_terminal() && terminal::is_capable(term.as_deref()) && !self.plain.value
+        };
+        let is_wanted = match self.color.value {
+            Color::Always => true,
+            Color::Auto => understands(),
+            Color::Never => false,
+        };
+        Some(self.palette()).filter(|theme| is_wanted && *theme != Theme::Mono)
+    }
+
     /// The colours of the terminal view.
     pub(crate) fn palette(&self) -> Theme {
         match (self.color.value, self.theme.value) {
-            (Color::Never, _) => Theme::Mono,
+            (Color::Never, _) | (_, Background::Mono) => Theme::Mono,
             (_, Background::Dark) => Theme::Dark,
             (_, Background::Light) => Theme::Light,
         }
@@ -144,6 +180,7 @@ impl Config {
         let theme = match self.theme.value {
             Background::Dark => "dark",
             Background::Light => "light",
+            Background::Mono => "mono",
         };
         vec![
             ("color", color.to_owned(), &self.color.origin),
@@ -156,7 +193,7 @@ impl Config {
 
 /// `PLINTH_CONFIG`, else `plinth/config.yaml` in the user's configuration folder.
 fn file(set: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    if let Some(path) = set("PLINTH_CONFIG") {
+    if let Some(path) = set(FILE) {
         return Some(PathBuf::from(path));
     }
     let folder = set("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(PathBuf::from(set("HOME")?).join(".config")))?;

@@ -340,7 +340,7 @@ fn definition_kind() -> GroupVersionKind {
 }
 
 /// An object's verdict with what is behind it, as a run tells it.
-fn verdict(tree: &Tree, key: &ObjectKey, leaf: &Leaf) -> EventKind {
+pub(crate) fn verdict(tree: &Tree, key: &ObjectKey, leaf: &Leaf) -> EventKind {
     let subject = Subject { parent: leaf.parent.clone(), ..Subject::root(key.clone()) };
     let causes = if leaf.verdict.health == Health::Current { Vec::new() } else { causes(tree, key) };
     EventKind::HealthChanged {

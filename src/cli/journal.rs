@@ -91,7 +91,10 @@ pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Reads a journal of another process or of the past, without a lock and without a change.
+/// What stands for standard input in the place of a file.
+pub(crate) const STDIN: &str = "-";
+
+/// Reads a journal of another process or of the past, standard input for [`STDIN`], without a lock and without a change.
 pub(crate) fn read(path: &Path) -> Result<Replay, JournalError> {
     read_with_length(path).map(|(replay, _)| replay)
 }
@@ -99,9 +102,13 @@ pub(crate) fn read(path: &Path) -> Result<Replay, JournalError> {
 /// The same, and how many bytes were read.
 pub(crate) fn read_with_length(path: &Path) -> Result<(Replay, u64), JournalError> {
     let failed = |message: String| JournalError::Read { journal: path.display().to_string(), message };
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let source: Box<dyn Read> = if path == Path::new(STDIN) {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(File::open(path).map_err(|error| failed(error.to_string()))?)
+    };
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
     let length = bytes.len() as u64;
     if length > MAX_BYTES {
         return Err(failed(format!("it is larger than {MAX_BYTES} bytes")));

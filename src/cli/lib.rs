@@ -31,6 +31,7 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 
 use crate::{
     args::Cli,
+    config::Config,
     exit::{Failure, code},
     out::Out,
     present::Answer,
@@ -47,7 +48,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return code(usage(&error)),
     };
-    let out = Out { quiet: cli.global.quiet };
+    let out = Out { quiet: cli.global.quiet, theme: Config::load(&cli.global).theme_of_text() };
     start_logging(&cli);
     let answer = Answer::of(&cli.verb);
     match runtime().and_then(|runtime| drive(runtime, verbs::run(cli, out))) {
@@ -72,7 +73,7 @@ fn usage(error: &clap::Error) -> Outcome {
             let arguments: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
             let text = error.to_string();
             let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Answer::of_words(&arguments).refuse(&Failure::new(Outcome::Usage, message), Out { quiet: false });
+            Answer::of_words(&arguments).refuse(&Failure::new(Outcome::Usage, message), Out::default());
             Outcome::Usage
         }
     }

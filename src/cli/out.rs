@@ -8,6 +8,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use plinth_tui::theme::{Role, Theme};
+
 /// Data was lost on its way out. One for the process, as standard output is.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -25,16 +27,26 @@ pub(crate) fn has_data() -> bool {
 }
 
 /// The two streams of the process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Out {
     /// Leaves out talk that is not an error.
     pub(crate) quiet: bool,
+    /// The colours of data; `None` for text without any escape sequence.
+    pub(crate) theme: Option<Theme>,
 }
 
 impl Out {
     /// Prints one line of data.
     pub(crate) fn data(self, line: &str) {
-        self.kept(write_line(io::stdout().lock(), line));
+        self.told(Role::Plain, line);
+    }
+
+    /// Prints data whose first words, up to two blanks, say what it is: in the colour of that where colour is wanted. Without it nothing
+    /// is lost, for the words say the same.
+    pub(crate) fn told(self, role: Role, line: &str) {
+        let line = printable(line);
+        let line = self.theme.map_or_else(|| line.clone(), |theme| painted(theme, role, &line));
+        self.kept(write_line(io::stdout().lock(), &line));
     }
 
     fn kept(self, written: io::Result<()>) {
@@ -64,14 +76,22 @@ impl Out {
     #[expect(clippy::unused_self, reason = "a verb prints through what it was handed, whatever that needs to know")]
     pub(crate) fn error(self, line: &str) {
         // Nobody is left to be told that nobody listens.
-        let _unheard = write_line(io::stderr().lock(), line);
+        let _unheard = write_line(io::stderr().lock(), &printable(line));
     }
 }
 
 fn write_line(mut stream: impl Write, line: &str) -> io::Result<()> {
-    stream.write_all(printable(line).as_bytes())?;
+    stream.write_all(line.as_bytes())?;
     stream.write_all(b"\n")?;
     stream.flush()
+}
+
+/// The text with its first words in the colour of their role; what is before them stays before them.
+fn painted(theme: Theme, role: Role, line: &str) -> String {
+    let words = line.trim_start();
+    let blanks = line.len() - words.len();
+    let end = [words.find("  "), words.find('\n')].into_iter().flatten().min().unwrap_or(words.len());
+    format!("{}{}{}", &line[..blanks], theme.paint(role, &words[..end]), &words[end..])
 }
 
 /// The text without control characters but line ends and tabs: names and messages come from outside.
@@ -82,6 +102,14 @@ fn printable(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_words_have_the_colour_and_nothing_else() {
+        let red = |line| painted(Theme::Dark, Role::Failed, line);
+        assert_eq!(red("  failed  host  x"), "  \u{1b}[1;31mfailed\u{1b}[0m  host  x");
+        assert_eq!(red("still waiting\n  more"), "\u{1b}[1;31mstill waiting\u{1b}[0m\n  more");
+        assert_eq!(painted(Theme::Dark, Role::Plain, "a  b"), "a  b");
+    }
 
     #[test]
     fn escape_sequences_from_outside_are_no_escape_sequences() {

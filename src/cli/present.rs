@@ -14,6 +14,7 @@ use plinth_run::{
     present::{github, json, junit, lines},
 };
 
+use plinth_tui::{log, theme::Role};
 use serde_json::json;
 
 use crate::{
@@ -71,13 +72,18 @@ impl Teller {
         }
     }
 
-    /// Says what is only said at the end, where a run has none: its journal was cut off.
-    pub(crate) fn end(&self) {
-        let form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Form::Junit(state) = &*form
-            && state.finished.is_none()
-        {
-            self.out.data(junit::report(state).trim_end_matches('\n'));
+    /// Says what is only said at the end, where a run has none: its journal was cut off, or it was killed. JSON says no more than there is.
+    pub(crate) fn broken_off(&self, why: &str) {
+        let mut form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = match &mut *form {
+            Form::Lines(presenter) => return self.out.told(Role::Waiting, &presenter.broken_off(why)),
+            Form::Json => return,
+            Form::Junit(state) => junit::report(state),
+            Form::Github(presenter) => presenter.broken_off(why),
+        };
+        self.out.data(text.trim_end_matches('\n'));
+        if let Form::Github(presenter) = &*form {
+            self.summarize(&github::summary(presenter.state()));
         }
     }
 }
@@ -174,6 +180,7 @@ impl Answer {
             Verb::Dash(args) => told(args.output, run::Verb::Controller, args.which.platform.as_deref()),
             Verb::Attach(args) => told(args.output, run::Verb::Up, args.which.platform.as_deref()),
             Verb::Replay(args) => told(args.output, run::Verb::Up, None),
+            Verb::Demo(args) => told(args.output, run::Verb::Up, None),
             Verb::Plan(args) => document(args.output),
             Verb::Rehearse(args) => document(args.output),
             Verb::Status(args) => document(args.output),
@@ -185,7 +192,7 @@ impl Answer {
             Verb::Rgd { verb: Rgd::Check { output, .. } } => document(*output),
             Verb::Rgd { verb: Rgd::Graph { output: GraphOutput::Json, .. } } => Self::Document,
             Verb::Rgd { .. }
-            | Verb::Demo(_)
+            | Verb::Help { .. }
             | Verb::Controller(_)
             | Verb::Name { .. }
             | Verb::Completion { .. }
@@ -202,7 +209,7 @@ impl Answer {
         let events = |verb| Self::Run(RunOutput::Json, verb, Named::ByFlag(None));
         match words.iter().find(|word| !word.starts_with('-')).map(String::as_str) {
             _ if !apart && !together => Self::Human,
-            Some("up" | "upgrade" | "rollback" | "attach" | "replay") => events(run::Verb::Up),
+            Some("up" | "upgrade" | "rollback" | "attach" | "replay" | "demo") => events(run::Verb::Up),
             Some("down") => events(run::Verb::Down),
             Some("dash") => events(run::Verb::Controller),
             _ => Self::Document,
@@ -276,8 +283,9 @@ impl Sink for Teller {
                 matches!(event.kind, EventKind::RunFinished { .. }).then(|| junit::report(state))
             }
         };
+        let role = if matches!(&*form, Form::Lines(_)) { log::role(&event.kind) } else { Role::Plain };
         if let Some(text) = text {
-            self.out.data(text.trim_end_matches('\n'));
+            self.out.told(role, text.trim_end_matches('\n'));
         }
         if let (Form::Github(presenter), EventKind::RunFinished { .. }) = (&*form, &event.kind) {
             self.summarize(&github::summary(presenter.state()));

@@ -41,8 +41,9 @@ pub(crate) fn obstacle(config: &Config) -> Option<String> {
 
 /// How a verb that looks is told as text: where that was asked for, or where nothing can be drawn. `None` where a view is shown.
 pub(crate) fn teller(config: &Config, output: Option<RunOutput>, out: Out) -> Option<Teller> {
-    if output.is_none() && obstacle(config).is_none() {
-        return None;
+    if output.is_none() {
+        let obstacle = obstacle(config)?;
+        tracing::info!("lines are printed: {obstacle}");
     }
     config.tell(out);
     Some(Teller::new(output.unwrap_or(RunOutput::Lines), out))

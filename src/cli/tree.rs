@@ -49,8 +49,6 @@ pub(crate) struct Leaf {
     pub(crate) unverified: Option<String>,
     /// What has to be there and ready before it can be made, where it is not there.
     pub(crate) waits_for: Vec<ObjectKey>,
-    /// Who is expected to bring its kind, where that is not served yet.
-    pub(crate) expected_from: Vec<ObjectKey>,
 }
 
 /// All objects of a platform, by key.
@@ -106,7 +104,6 @@ impl Tree {
             children: Vec::new(),
             unverified: object.annotation(keys::UNVERIFIED).map(str::to_owned),
             waits_for: Vec::new(),
-            expected_from: Vec::new(),
         };
         let mut leaves: BTreeMap<ObjectKey, Leaf> = found.iter().map(|(key, object)| (key.clone(), leaf(key, object))).collect();
         leaves.extend(expected::missing(graphs, found, outside));

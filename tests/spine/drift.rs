@@ -2,7 +2,7 @@
 
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams},
 };
 use plinth_support::Identity;
 use serde_json::{Value, json};
@@ -50,6 +50,13 @@ async fn show_05_drift() {
     assert!(text.contains("spec.interval: \"5m\" instead of \"1m\"  by kubectl-edit"), "{text}");
     let status = plinth(&["status", "--kubeconfig", &kubeconfig]).await.stdout;
     assert!(status.contains("drift") && status.contains(MAP) && status.contains("by kubectl-edit"), "{status}");
+
+    // What is being deleted is there, and not missing.
+    edit(&world, &maps, MAP, &json!({"metadata": {"finalizers": ["tests.plinth.dev/held"]}})).await;
+    let api = Api::<DynamicObject>::default_namespaced_with(world.client().await, &maps);
+    api.delete(MAP, &DeleteParams::default()).await.unwrap();
+    let leaving = plinth(&["diff", "--kubeconfig", &kubeconfig]).await.with_code(0).stdout;
+    assert!(leaving.contains(&format!("terminating ConfigMap/default/{MAP}")) && !leaving.contains("missing"), "{leaving}");
     assert_eq!(audit.writes_by(Identity::Admin.name()).unwrap().len(), 0);
     eprintln!("SHOW 05 drift 2 objects changed by another manager are told with field, values and manager; exit 2; 0 writes");
 }

@@ -218,10 +218,133 @@ async fn a_journal_that_was_cut_off_replays_up_to_the_cut() {
     let run = plinth(&["replay", &cut.display().to_string()]).await.with_code(130);
     assert!(run.stderr.contains("is cut off in line"), "{}", run.stderr);
     assert!(run.stdout.starts_with("started  up"), "{}", run.stdout);
+    let last = run.stdout.lines().last().unwrap();
+    assert!(last.starts_with("cut off  journal cut at line ") && last.contains(" of ") && last.contains(" ready"), "{last}");
     for output in ["json", "junit", "github"] {
         let run = plinth(&["replay", &cut.display().to_string(), "-o", output]).await.with_code(130);
         assert!(run.stdout.len() > 100, "{output}: {}", run.stdout);
+        let groups = |word: &str| run.stdout.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!(groups("::group::"), groups("::endgroup::"), "{output}: {}", run.stdout);
     }
+    let mut screen = Screen::open(&["replay", &cut.display().to_string(), "--speed", "100000"]);
+    let shown = screen.until_shows("journal cut at line").await;
+    assert!(shown.lines().next().unwrap().contains("CUT OFF"), "{shown}");
+    screen.press("q");
+    assert_eq!(screen.end().await, 130);
+
+    let text = std::fs::File::open(JOURNAL).unwrap();
+    let piped = Command::new(env!("CARGO_BIN_EXE_plinth")).args(["replay", "-"]).stdin(text).output().unwrap();
+    let told = String::from_utf8_lossy(&piped.stdout);
+    assert!(piped.status.success() && told.lines().last().unwrap().starts_with("done"), "{told}");
+}
+
+/// A port on which nobody listens.
+fn deaf_server(folder: &Path) -> String {
+    let (listener, kubeconfig) = silent_server(folder);
+    drop(listener);
+    kubeconfig
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dashboard_that_reaches_nobody_says_so_at_once() {
+    let folder = TempDir::with_prefix("plinth-deaf-").unwrap();
+    let kubeconfig = deaf_server(folder.path());
+    let mut screen = Screen::open(&["dash", "--kubeconfig", &kubeconfig]);
+    let shown = screen.until_shows("no connection to").await;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in
+        ["http://127.0.0.1:", "(context silent)", "refused", "retrying", "hint: C chooses another context", "NO CONNECTION"]
+    {
+        assert!(words.contains(part), "{part} is not on the screen:\n{shown}");
+    }
+    screen.press("q");
+    assert_eq!(screen.end().await, 0);
+}
+
+/// The words in front have the colour of what they say, where that is asked for, and never where it is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_have_colour_where_it_is_asked_for() {
+    let ask = async |flags: &[&str]| plinth(&[&["replay", JOURNAL], flags].concat()).await.with_code(0).stdout;
+    let (plain, coloured) = (ask(&[]).await, ask(&["--color", "always"]).await);
+    assert!(!plain.contains('\u{1b}') && has_colour(&coloured), "{coloured}");
+    assert!(coloured.contains("\u{1b}[32mready\u{1b}[0m  "), "{coloured}");
+    let mut bare = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        bare.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    assert_eq!(bare + rest, plain, "colour changes no text");
+    for form in ["json", "junit", "github"] {
+        assert!(!ask(&["--color", "always", "-o", form]).await.contains('\u{1b}'), "{form} is for machines");
+    }
+    for (environment, arguments, coloured) in [
+        ([].as_slice(), ["-o", "lines"].as_slice(), true),
+        (&[("NO_COLOR", "1")], &["-o", "lines"], false),
+        (&[("TERM", "dumb")], &[], false),
+        (&[], &["--plain"], false),
+    ] {
+        let mut screen = replay(environment, arguments);
+        assert_eq!(screen.exit().await, 0);
+        assert_eq!(has_colour(&screen.bytes()), coloured, "{environment:?} {arguments:?}: {}", screen.bytes());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_there_are_lines_and_no_view_is_said_where_it_is_asked_for() {
+    let told = plinth(&["replay", JOURNAL, "-v"]).await.with_code(0).stderr;
+    assert!(told.contains("lines are printed: here is no terminal"), "{told}");
+}
+
+/// The first frame waits for nobody, and where there is nothing to look at that is said as long as it is so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_a_platform_says_so_and_goes_on_saying_it() {
+    let server = tokio::task::spawn_blocking(plinth_support::ApiServer::start).await.unwrap().unwrap();
+    let folder = TempDir::with_prefix("plinth-silent-").unwrap();
+    let (_listener, silent) = silent_server(folder.path());
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plinth"));
+    command.arg("dash");
+    command.env("TERM", "xterm-256color");
+    command.env("KUBECONFIG", format!("{silent}:{}", server.kubeconfig(Identity::Admin).display()));
+    let mut screen = Screen::start(command);
+    screen.until_shows("reading the cluster").await;
+    screen.press("C");
+    screen.until_shows("shown now").await;
+    screen.press(&format!("{}\r", Identity::Admin.name()));
+    screen.until_shows("there is no platform on").await;
+    screen.press("j");
+    let still = screen.until_shows("plinth up SOURCE brings one up").await;
+    assert!(still.contains("there is no platform on"), "{still}");
+    screen.press("q");
+    assert_eq!(screen.end().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_was_named_has_to_be_there() {
+    let folder = TempDir::with_prefix("plinth-config-").unwrap();
+    let missing = folder.path().join("none.yaml");
+    let run = Run::start_with(&["config", "show"], &[("PLINTH_CONFIG", &missing)]).finish().await.with_code(4);
+    assert!(run.stderr.contains(&format!("PLINTH_CONFIG names {}, which does not exist", missing.display())), "{}", run.stderr);
+    let mono = folder.path().join("mono.yaml");
+    std::fs::write(&mono, "theme: mono\n").unwrap();
+    let run = Run::start_with(&["config", "show", "--origin"], &[("PLINTH_CONFIG", &mono)]).finish().await.with_code(0);
+    assert!(run.stdout.contains(&format!("theme  mono     {}", mono.display())), "{}", run.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn help_has_pages_of_its_own() {
+    let codes = plinth(&["help", "exit-codes"]).await.with_code(0).stdout;
+    for row in ["0     done", "3     deadline", "64    usage", "130   interrupted"] {
+        assert!(codes.contains(row), "{codes}");
+    }
+    let index = plinth(&["help"]).await.with_code(0).stdout;
+    for word in ["Usage: plinth", "exit-codes", "filter", "keys"] {
+        assert!(index.contains(word), "{index}");
+    }
+    assert!(plinth(&["help", "dash"]).await.with_code(0).stdout.contains("--filter"));
+    assert!(plinth(&["help", "keys"]).await.with_code(0).stdout.contains("why not ready"));
+    let wrong = plinth(&["help", "nonsense"]).await.with_code(64).stderr;
+    assert!(wrong.contains("no verb and no page nonsense") && wrong.contains("exit-codes"), "{wrong}");
 }
 
 /// Objects that a dashboard follows.

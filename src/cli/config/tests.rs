@@ -20,7 +20,7 @@ fn the_environment_wins_over_the_file_and_the_file_over_defaults() {
 fn a_broken_file_is_named_with_line_and_column_and_the_rest_of_it_counts() {
     let config = of("why: false\ntheme: pink\n");
     let problem = config.problem.unwrap();
-    assert!(problem.starts_with("config.yaml:2:8 ") && problem.contains("dark, light"), "{problem}");
+    assert!(problem.starts_with("config.yaml:2:8 ") && problem.contains("dark, light, mono"), "{problem}");
     assert_eq!((config.theme.value, config.why.value), (Background::Dark, false));
 
     let problem = of("colour: never\n").problem.unwrap();
@@ -30,6 +30,13 @@ fn a_broken_file_is_named_with_line_and_column_and_the_rest_of_it_counts() {
     let problem = config.problem.clone().unwrap();
     assert!(problem.starts_with("config.yaml:") && problem.contains("defaults are used"), "{problem}");
     assert_eq!(config.rows(), Config::defaults().rows());
+}
+
+#[test]
+fn the_mono_theme_has_no_colour_whatever_is_said_of_colour() {
+    let config = of("theme: mono\ncolor: always\n");
+    assert_eq!((config.problem.clone(), config.palette()), (None, Theme::Mono));
+    assert!(config.rows().contains(&("theme", "mono".to_owned(), "config.yaml")));
 }
 
 #[test]

@@ -11,13 +11,11 @@ use plinth_engine::{
     naming::keys,
     ports::{ReadError, Reader},
 };
+use plinth_run::next::{DEFERRED, not_served};
 
 use serde_json::Value;
 
 use super::{Found, Graphs, Leaf};
-
-/// Reason of what waits for its kind.
-const DEFERRED: &str = "Deferred";
 
 /// Objects that instances read or want and that do not carry their labels: made by somebody else, or bereft of their labels.
 pub(super) async fn outside(graphs: &Graphs, found: &Found, reader: &dyn Reader) -> Result<Found, ReadError> {
@@ -132,10 +130,9 @@ fn expect_kinds(missing: &mut BTreeMap<ObjectKey, Leaf>, found: &Found) {
         [one] => one.clone(),
         several => format!("one of {}", several.join(", ")),
     };
-    for leaf in missing.values_mut().filter(|leaf| leaf.verdict.reason == DEFERRED) {
-        leaf.verdict.message = format!("{}; expected from {from}", leaf.verdict.message);
+    for (key, leaf) in missing.iter_mut().filter(|(_, leaf)| leaf.verdict.reason == DEFERRED) {
+        leaf.verdict.message = not_served(&key.gvk, Some(&from));
         leaf.waits_for.extend(expected.iter().cloned());
-        leaf.expected_from.clone_from(&expected);
     }
 }
 
@@ -216,7 +213,7 @@ impl<'a> Look<'a> {
         }
         let verdict = match before.first() {
             _ if self.failures.contains_key(&node.id) => Verdict::new(Health::Failed, "Failed", self.failures[&node.id].clone()),
-            _ if node.is_deferred() => Verdict::new(Health::Waiting, DEFERRED, format!("{} is not served yet", node.gvk)),
+            _ if node.is_deferred() => Verdict::new(Health::Waiting, DEFERRED, not_served(&node.gvk, None)),
             Some(first) => Verdict::new(Health::Waiting, "NotMade", format!("it is made once {first} is ready")),
             None => Verdict::not_found(),
         };
@@ -228,7 +225,6 @@ impl<'a> Look<'a> {
             children: Vec::new(),
             unverified: None,
             waits_for: before.to_vec(),
-            expected_from: Vec::new(),
         };
         self.missing.entry(key.clone()).or_insert(leaf);
     }

@@ -189,8 +189,33 @@ async fn what_waits_for_its_kind_names_who_is_expected_to_bring_it() {
     let tree = load(&cluster).await;
     let explanation = tree.why(&late);
     assert!(explanation.chain[0].verdict.message.contains("expected from Deployment.apps/n/operator"), "{explanation:?}");
-    let root = &explanation.root().unwrap().subject;
-    assert_eq!((root.name.as_str(), tree.leaves[&late].expected_from.len()), ("operator", 1), "{explanation:?}");
+    assert_eq!(explanation.root().unwrap().subject.name, "operator", "{explanation:?}");
+    assert_eq!(same_steps(&tree), 4, "the operator, what waits for it, and both instances");
+
+    let conditions = json!([{"type": "Available", "status": "True"}]);
+    let ready = json!({"apiVersion": "apps/v1", "spec": {"replicas": 1}, "status": {
+        "availableReplicas": 1, "readyReplicas": 1, "updatedReplicas": 1, "replicas": 1, "conditions": conditions}});
+    let app = cluster.objects()[&key("x.test/v1", "App", "app")].clone();
+    child(&cluster, "Deployment", "operator", &app, &ready);
+    let tree = load(&cluster).await;
+    let next = crate::verbs::next_step(&tree.why(&late)).unwrap();
+    assert!(next.starts_with("Deployment.apps/n/operator is there and has not brought Late.late.test/v1"), "{next}");
+    same_steps(&tree);
+}
+
+/// `why` and the strip of the terminal know the same next step for every object. Answers with how many have one.
+fn same_steps(tree: &Tree) -> usize {
+    let mut run = plinth_run::RunState::default();
+    let mut with_step = 0;
+    for (seq, (key, leaf)) in (1..).zip(&tree.leaves) {
+        let kind = crate::follow::verdict(tree, key, leaf);
+        let run_id = plinth_run::RunId("r".to_owned());
+        run.fold(&plinth_run::Event { v: 1, run: run_id, seq, at: Timestamp::UNIX_EPOCH, kind });
+        let (asked, shown) = (crate::verbs::next_step(&tree.why(key)), run.subjects[key].next(false));
+        assert_eq!(asked, shown, "{key}");
+        with_step += usize::from(asked.is_some());
+    }
+    with_step
 }
 
 #[tokio::test]

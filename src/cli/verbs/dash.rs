@@ -7,7 +7,7 @@ use std::{sync::mpsc, time::Duration};
 
 use jiff::Timestamp;
 use plinth_run::{Filter, Outcome, Sink};
-use tokio::{sync::mpsc as channel, time::timeout};
+use tokio::sync::{mpsc as channel, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use switch::Switch;
@@ -21,11 +21,8 @@ use crate::{
     platform,
     present::Talk,
     screen,
-    wire::{Contexts, Host, connect, stopped},
+    wire::{Contexts, connect, stopped},
 };
-
-/// How long the server may take to say which platform there is before the view opens without knowing.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs `plinth dash`: on a terminal the view, else a line for every change until a signal comes.
 pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcome, Failure> {
@@ -46,26 +43,21 @@ pub(crate) async fn run(global: &Global, args: &Dash, out: Out) -> Result<Outcom
         };
         return stopped(follow).await.map(|()| Outcome::Done);
     }
-    let name = named_at_once(asked, &host).await?;
+    // The view is there before the server answers. Where it turns out that there is nothing to look at, it closes and that is said.
+    let name = asked.map(str::to_owned);
+    let (give_up, mut given_up) = oneshot::channel();
     let (sender, messages) = mpsc::channel();
     let place = Contexts::chosen(global).unwrap_or_else(|| server.clone());
     // A person presses no key faster than a wish is passed on.
     let (wish, wishes) = channel::unbounded_channel();
-    let switch = AbortOnDropHandle::new(tokio::spawn(Switch::open(global, (host, server), name, sender).run(wishes)));
+    let switch = AbortOnDropHandle::new(tokio::spawn(Switch::open(global, (host, server), (name, give_up), sender).run(wishes)));
     let mut model = screen::model(&config).watching(place).choosing();
     filter.clone_into(&mut model.ui.filter_text);
     model.ui.filter = parsed;
     let shown = screen::look(model, messages, Timestamp::now, move |effect| drop(wish.send(effect))).await;
     drop(switch);
-    shown.map(|_| Outcome::Done)
-}
-
-/// The platform that is meant; `None` where the server takes its time: the view is there before it answers.
-async fn named_at_once(asked: Option<&str>, host: &Host) -> Result<Option<String>, Failure> {
-    match timeout(PATIENCE, platform::find(asked, host.0.as_ref())).await {
-        Ok(Ok(Some(name))) => Ok(Some(name)),
-        Ok(Ok(None)) => Err(platform::none(None, &host.1)),
-        Ok(Err(unclear)) if !unclear.may_pass() => Err(unclear.failure(&host.1)),
-        Ok(Err(_)) | Err(_) => Ok(None),
+    match (shown, given_up.try_recv()) {
+        (Ok(_), Ok(failure)) => Err(failure),
+        (shown, _) => shown.map(|_| Outcome::Done),
     }
 }

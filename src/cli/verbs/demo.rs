@@ -5,18 +5,19 @@ use std::{path::Path, sync::Arc};
 use plinth_bootstrap::{ports::Always, rehearsal};
 use plinth_cluster::embedded::{Serving, act::ImageList};
 use plinth_manager::Shutdown;
-use plinth_run::{EventKind, History, Outcome, Recorder, memory::VecJournal};
+use plinth_run::{EventKind, History, Journal, Outcome, Recorder, memory::VecJournal};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::up::{self, Loaded, View};
 use crate::{
     args::{AccessArgs, Demo, Global, RunOutput, SelectionArgs, SourceArgs, VersionArgs},
+    config::Config,
     exit::Failure,
     out::Out,
     present::Teller,
-    sample,
-    wire::{AT_ONCE, Plane, Session, listen},
+    sample, screen,
+    wire::{self, AT_ONCE, Plane, Session, listen},
 };
 
 /// What the scenario's seconds are multiplied by for somebody who watches: about a minute in all.
@@ -24,9 +25,9 @@ const TO_WATCH: f64 = 12.0;
 
 /// Runs `plinth demo`.
 pub(crate) async fn run(global: &Global, args: &Demo, out: Out) -> Result<Outcome, Failure> {
-    if !args.apply {
-        up::can_show(global, "demo", "plinth demo --apply shows it line by line")?;
-    }
+    let config = Config::load(global);
+    // Nothing is asked here, so that text will do wherever nothing can be drawn.
+    let in_text = args.apply || args.output.is_some() || screen::obstacle(&config).is_some();
     let folder = TempDir::with_prefix("plinth-demo-").map_err(|error| broken("make a folder", &error))?;
     let (loaded, source) = load_sample(folder.path(), out).await?;
     let pace = if args.fast { AT_ONCE } else { TO_WATCH };
@@ -36,11 +37,15 @@ pub(crate) async fn run(global: &Global, args: &Demo, out: Out) -> Result<Outcom
         Some(address) => Some(plane.serve(address).await?),
         None => None,
     };
-    let journal = Arc::new(VecJournal::default());
+    let journal: Arc<dyn Journal> = match &args.journal {
+        Some(path) => wire::journal(Some(path), &loaded.settings.platform, HERE)?,
+        None => Arc::new(VecJournal::default()),
+    };
     let (platform, delivery) = (&loaded.settings.platform, loaded.delivery(&source));
     let approver = Always("demo".to_owned());
-    if args.apply {
-        let teller = Arc::new(Teller::new(RunOutput::Lines, out));
+    if in_text {
+        config.tell(out);
+        let teller = Arc::new(Teller::of_run(args.output.unwrap_or(RunOutput::Lines), out));
         let session = Session::open(plane.host(), journal, vec![teller], platform, delivery, listen()?)?;
         let outcome = up::bring_up(&loaded, &session, &approver, CancellationToken::new()).await;
         session.tell(outcome, out);

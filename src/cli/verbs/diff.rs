@@ -7,6 +7,7 @@ use plinth_bootstrap::{
     settings::Purpose,
 };
 use plinth_run::{Action, Outcome, Sink, memory::VecJournal};
+use plinth_tui::theme::Role;
 use serde_json::json;
 
 use super::upgrade::{self, Aim};
@@ -52,11 +53,12 @@ fn human(found: &[Drift], out: Out) {
     }
     for drift in found {
         let what = match drift.action {
+            _ if drift.terminating => "terminating",
             Action::Create => "missing",
             Action::Delete => "too much",
             _ => "changed",
         };
-        out.data(&format!("{what:<9} {}", drift.subject));
+        out.told(Role::Waiting, &format!("{what:<11} {}", drift.subject));
         drift.fields.iter().for_each(|field| out.data(&line(field)));
     }
 }

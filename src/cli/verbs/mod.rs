@@ -10,6 +10,7 @@ mod demo;
 mod diff;
 mod down;
 mod grant;
+mod help;
 mod install;
 mod kept;
 mod name;
@@ -25,10 +26,13 @@ mod upgrade;
 
 pub(crate) use plan::told;
 use plinth_run::Outcome;
+#[cfg(test)]
+pub(crate) use status::next_step;
 pub(crate) use status::{cannot_read, unreadable};
 
 use crate::{
     args::{self, Cli, Verb},
+    config::Config,
     exit::Failure,
     out::Out,
 };
@@ -36,6 +40,7 @@ use crate::{
 /// Runs the verb.
 pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
     let global = &cli.global;
+    Config::check()?;
     match cli.verb {
         Verb::Up(args) => up::run(global, &args, out).await,
         Verb::Plan(args) => plan::run(global, &args, out).await,
@@ -58,6 +63,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Outcome, Failure> {
         Verb::Name { verb } => name::run(&verb, out),
         Verb::Completion { shell } => pages::completion(shell, out),
         Verb::Man { dir } => pages::man(dir.as_deref()),
+        Verb::Help { topic } => help::run(topic.as_deref(), out),
         Verb::Config { verb: args::Config::Show { origin, output } } => Ok(config::show(global, origin, output, out)),
     }
 }

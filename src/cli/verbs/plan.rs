@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use plinth_api::rbac::{PolicyRule, Rights};
 use plinth_bootstrap::runner;
 use plinth_run::{Action, Change, Outcome, Plan as Planned, Sink, memory::VecJournal};
+use plinth_tui::{rows::role_of_action, theme::Role};
 use tokio_util::sync::CancellationToken;
 
 use super::{install, own_image::Purpose, up};
@@ -48,7 +49,7 @@ pub(crate) async fn run(global: &Global, args: &Plan, out: Out) -> Result<Outcom
     };
     args.file.iter().try_for_each(|file| saved::write(&plan, file))?;
     match args.output {
-        Output::Human => told(&plan).iter().for_each(|line| out.data(line)),
+        Output::Human => told(&plan).iter().for_each(|(role, line)| out.told(*role, line)),
         Output::Json => out.data(&serde_json::to_string_pretty(&plan).expect("a plan is made of strings, numbers and lists")),
     }
     Ok(outcome)
@@ -64,22 +65,24 @@ fn tell_reason(session: &Session, output: Output, out: Out) {
 }
 
 /// The plan for people: stages with their changes, then what is deferred, then the counts.
-pub(crate) fn told(plan: &Planned) -> Vec<String> {
-    let mut lines = vec![format!("plan for {} {} from {}", plan.distribution.name, plan.distribution.version, plan.source)];
-    lines.extend(plan.unverified.iter().map(|what| format!("unverified  {what}")));
+pub(crate) fn told(plan: &Planned) -> Vec<(Role, String)> {
+    let plain = |line| (Role::Plain, line);
+    let title = format!("plan for {} {} from {}", plan.distribution.name, plan.distribution.version, plan.source);
+    let mut lines = vec![(Role::Heading, title)];
+    lines.extend(plan.unverified.iter().map(|what| (Role::Waiting, format!("unverified  {what}"))));
     for stage in &plan.stages {
-        lines.push(format!("stage {}  {}  (until {})", stage.id, stage.title, stage.until));
-        lines.extend(stage.changes.iter().map(change));
+        lines.push((Role::Heading, format!("stage {}  {}  (until {})", stage.id, stage.title, stage.until)));
+        lines.extend(stage.changes.iter().map(|one| (role_of_action(one.action), change(one))));
     }
     for deferred in &plan.deferred {
-        lines.push(format!("deferred  {} node {} {}", deferred.subject, deferred.node, deferred.told()));
+        lines.push((Role::Waiting, format!("deferred  {} node {} {}", deferred.subject, deferred.node, deferred.told())));
     }
-    lines.extend(plan.rights.iter().flat_map(rights));
+    lines.extend(plan.rights.iter().flat_map(rights).map(plain));
     let counts: Vec<String> = [Action::Create, Action::Configure, Action::Unchanged, Action::Delete, Action::Defer]
         .into_iter()
         .map(|action| format!("{} {}", plan.count(action), action.verb()))
         .collect();
-    lines.push(counts.join(", "));
+    lines.push(plain(counts.join(", ")));
     lines
 }
 

@@ -1,6 +1,7 @@
 //! `plinth replay FILE`: a past run, in the terminal at any speed, or told as text.
 
 use std::{
+    path::Path,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
@@ -14,7 +15,7 @@ use crate::{
     args::{Global, Replay},
     config::Config,
     exit::Failure,
-    journal,
+    journal::{self, STDIN},
     out::Out,
     screen,
 };
@@ -25,19 +26,34 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// Runs `plinth replay`. Ends as the run did.
 pub(crate) async fn run(global: &Global, args: &Replay, out: Out) -> Result<Outcome, Failure> {
     let replay = journal::read(&args.file).map_err(|error| Failure::refused(error.to_string()))?;
-    if let Some(cut) = replay.cut {
-        out.talk(&format!("note: {} is cut off in line {}; it is replayed up to there", args.file.display(), cut.line));
-    }
+    let called = if args.file == Path::new(STDIN) { "standard input".to_owned() } else { args.file.display().to_string() };
     let (earlier, events) = last_run(&replay.events, args.run.as_deref())?;
+    let state = RunState::replay(events);
+    // A later run of the journal is what was cut off then.
+    let is_newest = earlier.len() + events.len() == replay.events.len();
+    let cut = replay.cut.filter(|_| is_newest).map(|cut| cut.line);
+    if let Some(line) = cut {
+        out.talk(&format!("note: {called} is cut off in line {line}; it is replayed up to there"));
+    }
+    let broken_off = state.finished.is_none().then(|| broken_off(cut));
     let config = Config::load(global);
     if let Some(teller) = screen::teller(&config, args.output, out) {
         events.iter().for_each(|event| teller.take(event));
-        teller.end();
+        broken_off.iter().for_each(|why| teller.broken_off(why));
     } else {
-        let place = format!("replay of {}", args.file.display());
-        show(screen::model(&config).watching(place), earlier, events, args.speed).await?;
+        let mut model = screen::model(&config).watching(format!("replay of {called}"));
+        model.ui.cut = broken_off;
+        show(model, earlier, events, args.speed).await?;
     }
-    Ok(RunState::replay(events).outcome_of_replay())
+    Ok(state.outcome_of_replay())
+}
+
+/// Why a run never says how it ended.
+fn broken_off(cut: Option<usize>) -> String {
+    match cut {
+        Some(line) => format!("journal cut at line {line}"),
+        None => "journal ends before the run".to_owned(),
+    }
 }
 
 /// The events before a run, and those of it: the newest one, or the one that was asked for.

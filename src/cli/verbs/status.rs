@@ -5,17 +5,24 @@ mod removal;
 
 use std::{collections::BTreeSet, time::Duration};
 
+use jiff::Timestamp;
 use plinth_api::ObjectKey;
 use plinth_bootstrap::{
     drift::{self, Drift},
     preflight::Deadline,
 };
 use plinth_engine::{
-    health::{Cause, Explanation, Health, advice},
+    health::{Cause, Explanation, Health},
     ports::ReadError,
 };
 use plinth_manager::SystemClock;
-use plinth_run::{Filter, Outcome, filter::Facts, health::word};
+use plinth_run::{
+    Filter, Outcome, duration,
+    filter::Facts,
+    health::word,
+    next::{self, Link},
+};
+use plinth_tui::log::role_of;
 use serde_json::json;
 
 use page::Page;
@@ -34,6 +41,9 @@ use crate::{
 
 /// How soon `--wait` looks again where no watch tells it to.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How long nothing may change before that is said.
+const HEARTBEAT: Duration = Duration::from_mins(1);
 
 /// Runs `plinth status`: 0 Ready, 1 failed, 3 not yet.
 pub(crate) async fn run(global: &Global, args: &Status, out: Out) -> Result<Outcome, Failure> {
@@ -98,7 +108,12 @@ async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) 
                         None => tokio::time::sleep(LOOK).await,
                     }
                 };
-                let _late = tokio::time::timeout(left, moved).await;
+                let silence = tokio::time::timeout(left.min(HEARTBEAT), moved).await;
+                if let (Err(_), Ok((_, tree))) = (silence, &found)
+                    && left > HEARTBEAT
+                {
+                    out.talk(&still_waiting(tree, Timestamp::now()));
+                }
             }
             Err(unclear) => {
                 attempts.vain(unclear.failure(&host.1).message, LOOK);
@@ -107,6 +122,19 @@ async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) 
             }
         }
     }
+}
+
+/// What is said where nothing changes for long: a silent job is killed by those who watch it (ux.md lesson 6).
+fn still_waiting(tree: &Tree, now: Timestamp) -> String {
+    let ready = tree.leaves.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
+    let open = tree.leaves.iter().filter(|(_, leaf)| leaf.verdict.health != Health::Current);
+    let longest = open.min_by_key(|(_, leaf)| leaf.since.unwrap_or(now)).map(|(key, leaf)| {
+        let Leaf { verdict, since, .. } = leaf;
+        let since = since.map(|since| format!(" {}", duration::short(now.duration_since(since)))).unwrap_or_default();
+        let why = [verdict.reason.as_str(), &verdict.message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+        format!("  longest: {} {}{since}", key.named(), why.join(": "))
+    });
+    format!("still waiting  {ready} of {} ready{}", tree.leaves.len(), longest.unwrap_or_default())
 }
 
 /// Runs `plinth why KIND/NAME`, or `plinth why PAGE`.
@@ -125,7 +153,7 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
     }
     let key = find(&tree, &args.subject)?;
     let explanation = tree.why(&key);
-    let next = next_step(&explanation, &tree);
+    let next = next_step(&explanation);
     match args.output {
         Output::Json => {
             out.data(&json!({"chain": explanation.chain, "cyclic": explanation.cyclic, "next": next}).to_string());
@@ -135,7 +163,8 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
                 let because = if depth == 0 { "" } else { "because " };
                 let words = [&cause.verdict.reason, &cause.verdict.message].map(String::as_str);
                 let words = words.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
-                out.data(&format!("{}{because}{} is {}  {words}", "  ".repeat(depth), cause.subject, word(cause.verdict.health)));
+                let (health, indent) = (cause.verdict.health, "  ".repeat(depth));
+                out.told(role_of(health), &format!("{indent}{because}{} is {}  {words}", cause.subject, word(health)));
             }
             if let Some(next) = next {
                 out.data(&format!("next: {next}"));
@@ -145,33 +174,18 @@ pub(crate) async fn why(global: &Global, args: &Why, out: Out) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// What helps: against a root cause that `up` makes again, or as the catalogue says it for the deepest cause that it knows.
-fn next_step(explanation: &Explanation<ObjectKey>, tree: &Tree) -> Option<String> {
-    let known = || {
-        let advice = explanation.chain.iter().rev().find_map(|cause| advice(&cause.subject.gvk, &cause.verdict))?;
-        Some(format!("{} (plinth why {})", advice.next, advice.id))
-    };
-    let root = explanation.root()?;
-    made_again(root).or_else(|| brought(&root.subject, tree)).or_else(known)
-}
-
-/// Who is expected to bring the kind that a root cause waits for.
-fn brought(root: &ObjectKey, tree: &Tree) -> Option<String> {
-    let expected = tree.leaves.get(root).map(|leaf| &leaf.expected_from).filter(|expected| !expected.is_empty())?;
-    let names: Vec<String> = expected.iter().map(ToString::to_string).collect();
-    Some(format!("{} is there and has not brought {} yet: its own log says why", names.join(" or "), root.gvk))
-}
-
-fn made_again(root: &Cause<ObjectKey>) -> Option<String> {
-    let subject = &root.subject;
-    match root.verdict.health {
-        Health::NotFound => Some(format!("plinth up makes {subject} again, with the SOURCE that the platform came from")),
-        Health::Terminating => Some(format!(
-            "plinth up runs the controllers that let go of {subject}, and makes it again; a finalizer of anybody else has to be \
-             taken off by its own controller"
-        )),
-        _ => None,
+/// What helps, as the strip of the terminal says it.
+pub(crate) fn next_step(explanation: &Explanation<ObjectKey>) -> Option<String> {
+    let is_well = explanation.chain.first().is_none_or(|own| own.verdict.health == Health::Current);
+    if is_well {
+        return None;
     }
+    let chain: Vec<Link<'_>> = explanation.chain.iter().map(link).collect();
+    next::next_step(&chain, false)
+}
+
+fn link(cause: &Cause<ObjectKey>) -> Link<'_> {
+    Link { key: &cause.subject, reason: &cause.verdict.reason, message: &cause.verdict.message }
 }
 
 /// What there is of a platform, with its name where there is one.
@@ -269,7 +283,8 @@ fn human(about: &About, tree: &Tree, kept: &BTreeSet<ObjectKey>, out: Out) {
         return;
     }
     let ready = tree.leaves.values().filter(|leaf| leaf.verdict.health == Health::Current).count();
-    out.data(&format!("{}  platform{named}  {ready} of {} ready", word(tree.health()), tree.leaves.len()));
+    let whole = format!("{}  platform{named}  {ready} of {} ready", word(tree.health()), tree.leaves.len());
+    out.told(role_of(tree.health()), &whole);
     tree.unverified().iter().for_each(|what| out.data(&format!("unverified   {what}")));
     if let Some(removal) = &about.removal {
         out.data(&format!("not removed to the end: {removal}"));
@@ -293,7 +308,8 @@ fn branch(tree: &Tree, kept: &BTreeSet<ObjectKey>, (key, leaf): (&ObjectKey, &Le
     let verdict = &leaf.verdict;
     let detail =
         if verdict.health == Health::Current { String::new() } else { format!("  {}: {}", verdict.reason, verdict.message) };
-    out.data(&format!("{:<12} {}{key}{}", word(verdict.health), "  ".repeat(depth), detail.trim_end_matches(": ")));
+    let line = format!("{:<12} {}{key}{}", word(verdict.health), "  ".repeat(depth), detail.trim_end_matches(": "));
+    out.told(role_of(verdict.health), &line);
     for child in &leaf.children {
         if let Some(leaf) = tree.leaves.get(child) {
             branch(tree, kept, (child, leaf), depth + 1, out);
@@ -314,4 +330,38 @@ fn document(about: &About, tree: &Tree, kept: &BTreeSet<ObjectKey>) -> serde_jso
         "drift": about.drift,
         "objects": objects,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jiff::SignedDuration;
+    use plinth_api::{ClusterKey, GroupVersionKind};
+    use plinth_engine::health::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn a_long_wait_names_who_waits_longest() {
+        let key = |name: &str| ObjectKey {
+            cluster: ClusterKey::host(),
+            gvk: GroupVersionKind::new("apps", "v1", "Deployment"),
+            namespace: None,
+            name: name.to_owned(),
+        };
+        let leaf = |health, seconds| Leaf {
+            verdict: Verdict::new(health, "NotAvailable", "0 of 1 replicas"),
+            parent: None,
+            since: Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)),
+            is_there: true,
+            children: Vec::new(),
+            unverified: None,
+            waits_for: Vec::new(),
+        };
+        let leaves = [("a", leaf(Health::Current, 0)), ("b", leaf(Health::InProgress, 90)), ("c", leaf(Health::InProgress, 10))];
+        let leaves: BTreeMap<_, _> = leaves.into_iter().map(|(name, leaf)| (key(name), leaf)).collect();
+        let line = still_waiting(&Tree { leaves, ..Tree::default() }, Timestamp::UNIX_EPOCH + SignedDuration::from_secs(200));
+        assert_eq!(line, "still waiting  1 of 3 ready  longest: Deployment.apps/c NotAvailable: 0 of 1 replicas 3m10s");
+    }
 }

@@ -155,7 +155,7 @@ pub(crate) async fn run(global: &Global, args: &Up, out: Out) -> Result<Outcome,
     let in_text = !args.apply && config.plain.value && std::io::stdin().is_terminal();
     if !args.apply {
         if !in_text {
-            can_show(global, "up", "plinth plan shows the plan, plinth up --apply applies it without a question")?;
+            can_show(&config)?;
         }
         if args.output != RunOutput::Lines || global.quiet {
             return Err(Failure::new(Outcome::Usage, "-o and --quiet are for runs without a terminal view").hint("add --apply"));
@@ -314,8 +314,8 @@ impl Sink for Forward {
 }
 
 /// Whether there is somebody to review a plan, and a terminal to show it on.
-pub(super) fn can_show(global: &Global, verb: &str, instead: &str) -> Result<(), Failure> {
-    let Some(obstacle) = screen::obstacle(&Config::load(global)) else { return Ok(()) };
-    let shows = if verb == "up" { "its plan on a terminal and asks" } else { "its run on a terminal" };
-    Err(Failure::new(Outcome::Usage, format!("{verb} shows {shows}, but {obstacle}")).hint(instead))
+fn can_show(config: &Config) -> Result<(), Failure> {
+    let Some(obstacle) = screen::obstacle(config) else { return Ok(()) };
+    let message = format!("up shows its plan on a terminal and asks, but {obstacle}");
+    Err(Failure::new(Outcome::Usage, message).hint("plinth plan shows the plan, plinth up --apply applies it without a question"))
 }

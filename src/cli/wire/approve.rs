@@ -4,7 +4,7 @@ use std::{io, sync::Mutex};
 
 use plinth_bootstrap::{Approval, Approver};
 use plinth_engine::ports::Answer;
-use plinth_run::{Action, Plan};
+use plinth_run::Plan;
 use tokio::sync::oneshot;
 
 use super::contexts::Contexts;
@@ -51,14 +51,12 @@ impl AskInText {
 
 /// The answer that agrees to a plan, besides `yes`; its platform's name where it deletes what belongs to nothing else.
 fn agreeing(plan: &Plan) -> &str {
-    let mut changes = plan.stages.iter().flat_map(|stage| &stage.changes);
-    let removes = changes.any(|change| change.action == Action::Delete && change.subject.parent.is_none());
-    if removes { &plan.platform } else { "y" }
+    if plan.takes_away() { &plan.platform } else { "y" }
 }
 
 impl Approver for AskInText {
     fn approve<'a>(&'a self, plan: &'a Plan) -> Answer<'a, Approval> {
-        told(plan).iter().for_each(|line| self.out.data(line));
+        told(plan).iter().for_each(|(role, line)| self.out.told(*role, line));
         let cluster = plan.cluster.as_ref().map_or_else(|| "an unknown cluster".to_owned(), ToString::to_string);
         let context = self.context.as_ref().map(|context| format!(" (context {context})")).unwrap_or_default();
         let answer = agreeing(plan).to_owned();

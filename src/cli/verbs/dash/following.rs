@@ -9,6 +9,7 @@ use plinth_tui::{Lost, Message};
 use tokio::sync::{mpsc as channel, oneshot};
 
 use crate::{
+    exit::Failure,
     follow::{self, Follower},
     platform::{self, Unclear},
     wire::{Host, Line},
@@ -27,6 +28,8 @@ pub(super) struct Following {
     pub(super) server: String,
     /// The platform, where it is known.
     pub(super) name: Option<String>,
+    /// Who is told that there is nothing to look at; nobody where the person has chosen the cluster in the view.
+    pub(super) give_up: Option<oneshot::Sender<Failure>>,
     pub(super) refreshed: channel::Receiver<()>,
     /// Objects whose wanted form the view asks for.
     pub(super) asked: channel::Receiver<(ObjectKey, oneshot::Sender<Option<Object>>)>,
@@ -37,6 +40,7 @@ impl Following {
     /// Runs until the line is closed or nobody looks.
     pub(super) async fn run(mut self) {
         let name = self.named().await;
+        self.line.send(Message::Nothing(None));
         let mut follower = Follower::new(self.host.clone(), &name);
         let mut events = vec![follower.begin(&name, &self.server)];
         loop {
@@ -86,9 +90,14 @@ impl Following {
                 }
                 Err(unclear) => unclear.failure(&self.host.1),
             };
+            if let Some(give_up) = self.give_up.take() {
+                let _gone = give_up.send(failure);
+                let _gone = self.line.send(Message::Close);
+                return std::future::pending().await;
+            }
             let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             let _gone = self.line.send(Message::Link(None));
-            let _gone = self.line.send(Message::Notice(format!("{}{hint}", failure.message)));
+            let _gone = self.line.send(Message::Nothing(Some(format!("{}{hint}; ctrl-r looks again", failure.message))));
             let _asked = self.refreshed.recv().await;
         }
     }

@@ -3,15 +3,19 @@
 use std::sync::mpsc;
 
 use plinth_tui::{Effect, Message};
-use tokio::sync::mpsc as channel;
+use tokio::sync::{mpsc as channel, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::following::Following;
 use crate::{
     args::Global,
+    exit::Failure,
     follow,
     wire::{Contexts, Fetcher, Host, Line, Wanted, connect},
 };
+
+/// The platform that is asked for, and who is told where there is nothing to look at: only the cluster that the command line means.
+type First = (Option<String>, Option<oneshot::Sender<Failure>>);
 
 /// One cluster that is looked at. Dropped, it says nothing any more.
 struct Connection {
@@ -23,13 +27,13 @@ struct Connection {
 
 impl Connection {
     /// Begins to tell what there is. Must be called inside the runtime.
-    fn open((host, server): (Host, String), name: Option<String>, sender: &mpsc::Sender<Message>) -> Self {
+    fn open((host, server): (Host, String), (name, give_up): First, sender: &mpsc::Sender<Message>) -> Self {
         let line = Line::from(sender.clone());
         let _open = line.send(Message::Run(Box::new(follow::opening(&server))));
         let (asks, asked) = channel::channel(1);
         let fetcher = Fetcher::new(host.clone(), Wanted::Graphs(asks), line.clone());
         let (refresh, refreshed) = channel::channel(1);
-        let following = Following { host, server, name, refreshed, asked, line: line.clone() };
+        let following = Following { host, server, name, give_up, refreshed, asked, line: line.clone() };
         let task = AbortOnDropHandle::new(tokio::spawn(following.run()));
         Self { line, fetcher, refresh, _following: task }
     }
@@ -44,8 +48,13 @@ pub(super) struct Switch {
 
 impl Switch {
     /// Looks at the first cluster already. Must be called inside the runtime.
-    pub(super) fn open(global: &Global, host: (Host, String), name: Option<String>, sender: mpsc::Sender<Message>) -> Self {
-        let now = Connection::open(host, name, &sender);
+    pub(super) fn open(
+        global: &Global,
+        host: (Host, String),
+        (name, give_up): (Option<String>, oneshot::Sender<Failure>),
+        sender: mpsc::Sender<Message>,
+    ) -> Self {
+        let now = Connection::open(host, (name, Some(give_up)), &sender);
         Self { global: global.clone(), sender, now }
     }
 
@@ -73,7 +82,7 @@ impl Switch {
             Ok(host) => {
                 self.now.line.close();
                 self.say(Message::Connected(context));
-                self.now = Connection::open(host, None, &self.sender);
+                self.now = Connection::open(host, (None, None), &self.sender);
             }
             Err(failure) => self.say(Message::Notice(failure.message)),
         }

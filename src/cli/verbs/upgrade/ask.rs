@@ -44,7 +44,7 @@ pub(super) async fn move_it(
     if approver.approve(&planned.plan).await == Approval::Declined {
         return Err(wire::refused(&Error::Declined));
     }
-    told(&planned.plan).iter().for_each(|line| out.talk(line));
+    told(&planned.plan).iter().for_each(|(_, line)| out.talk(line));
     let rights = planned.plan.rights.clone().unwrap_or_default();
     let lacking = grant::lacking(&rights, host.0.as_ref()).await.map_err(|error| wire::refused(&error))?;
     if !lacking.is_empty() {
