@@ -35,9 +35,22 @@ pub(crate) fn text_or_input(path: &Path) -> Result<String, String> {
 
 /// The bound holds for a file that grows meanwhile, too.
 fn bounded(from: impl Read, name: &str) -> Result<String, String> {
-    let mut text = String::new();
-    from.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| format!("read {name}: {error}"))?;
-    if text.len() as u64 > MAX_BYTES { Err(too_large(name, MAX_BYTES + 1)) } else { Ok(text) }
+    let mut bytes = Vec::new();
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("read {name}: {error}"))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large(name, MAX_BYTES + 1));
+    }
+    String::from_utf8(bytes).map_err(|error| format!("read {name}: {}", no_text(&error)))
+}
+
+/// Why bytes are no text, with the next step.
+fn no_text(error: &std::string::FromUtf8Error) -> String {
+    let bytes = error.as_bytes();
+    if bytes.starts_with(&[0xFE, 0xFF]) || bytes.starts_with(&[0xFF, 0xFE]) {
+        return "it is UTF-16 text: save it as UTF-8".to_owned();
+    }
+    let line = bytes[..error.utf8_error().valid_up_to()].split(|byte| *byte == b'\n').count();
+    format!("line {line} is no UTF-8 text: save the file as UTF-8")
 }
 
 fn too_large(name: &str, bytes: u64) -> String {
@@ -46,7 +59,8 @@ fn too_large(name: &str, bytes: u64) -> String {
 
 /// Files as they are named, folders as the YAML and JSON files in them, sorted; what begins with a dot is left out.
 ///
-/// Links are followed; one that leads back into a folder it is in is an error, and so are more files or deeper folders than anybody has.
+/// Links are followed, but not back into a folder that they are in: its files are found already. More files or deeper folders than
+/// anybody has are an error.
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut walk = Walk::default();
     for path in paths {
@@ -70,7 +84,7 @@ impl Walk {
         }
         let real = fs::canonicalize(folder).map_err(fail)?;
         if !self.around.insert(real.clone()) {
-            return Err(format!("read {}: the link leads back to {}, which it is in", folder.display(), real.display()));
+            return Ok(());
         }
         let mut inside = Vec::new();
         for entry in fs::read_dir(folder).map_err(fail)?.take(MAX_FILES + 1) {
@@ -114,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_walked_in_order_and_loops_are_found() {
+    fn folders_are_walked_in_order_and_loops_once() {
         let folder = tempfile::tempdir().unwrap();
         let inside = |name: &str| folder.path().join(name);
         fs::create_dir_all(inside("b/.git")).unwrap();
@@ -124,6 +138,22 @@ mod tests {
         let named = [inside("d.txt"), folder.path().to_owned()];
         assert_eq!(expand(&named).unwrap(), [inside("d.txt"), inside("a.yaml"), inside("b/z.yml"), inside("c.json")]);
         std::os::unix::fs::symlink(folder.path(), inside("b/back")).unwrap();
-        assert!(expand(&named).unwrap_err().contains("leads back"));
+        assert_eq!(expand(&named).unwrap().len(), 4, "each file once");
+    }
+
+    #[test]
+    fn what_is_no_text_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.yaml");
+        for (bytes, expected) in [
+            (&b"\xFF\xFEa\0"[..], "a.yaml: it is UTF-16 text: save it as UTF-8"),
+            (b"\xFE\xFF\0a", "it is UTF-16 text"),
+            (b"a: b\nc: \xE9\n", "line 2 is no UTF-8 text: save the file as UTF-8"),
+        ] {
+            fs::write(&file, bytes).unwrap();
+            assert!(text(&file).unwrap_err().contains(expected), "{:?}", text(&file));
+        }
+        fs::write(&file, b"\xEF\xBB\xBFa: b").unwrap();
+        assert_eq!(text(&file).unwrap(), "\u{feff}a: b", "readers of YAML know the mark");
     }
 }

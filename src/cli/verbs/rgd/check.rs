@@ -47,7 +47,8 @@ fn lines(one: &Checked, only_errors: bool) -> Vec<String> {
             Severity::Warning => "warning",
         };
         let marked = finding.marked().into_iter().enumerate();
-        let line = |(index, line)| if index == 0 { format!("  {word:<8}  {file}:{line}") } else { format!("      {line}") };
+        let gap = if finding.location.is_some() { ":" } else { ": " };
+        let line = |(index, line)| if index == 0 { format!("  {word:<8}  {file}{gap}{line}") } else { format!("      {line}") };
         lines.extend(marked.map(line));
     }
     let missing = if only_errors { &[] } else { one.missing() };

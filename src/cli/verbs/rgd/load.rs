@@ -70,8 +70,9 @@ pub(super) async fn definitions(global: &Global, schemas: &[PathBuf], files: &[P
     let mut found = Vec::new();
     for path in files {
         let before = found.len();
-        for file in files::expand(std::slice::from_ref(path)).map_err(Failure::refused)? {
-            found.extend(read(file));
+        match files::expand(std::slice::from_ref(path)) {
+            Ok(files) => found.extend(files.into_iter().flat_map(read)),
+            Err(message) => found.push(refused(path.clone(), Diagnostic::error("", message))),
         }
         // A folder may hold other things too, but nobody names one in which there is nothing to look at.
         if found.len() == before {
@@ -89,18 +90,24 @@ fn refused(file: PathBuf, finding: Diagnostic) -> Found {
 fn read(file: PathBuf) -> Vec<Found> {
     let text = match files::text_or_input(&file) {
         Ok(text) => text,
-        Err(message) => return vec![refused(file, Diagnostic::error("", message))],
+        Err(message) => {
+            // The finding is one of the file, whose name is said with it.
+            let name = format!("read {}: ", file.display());
+            let message = message.strip_prefix(&name).unwrap_or(&message).to_owned();
+            return vec![refused(file, Diagnostic::error("", format!("cannot be read: {message}")))];
+        }
     };
     let documents = match yaml::documents_with_duplicates(&text) {
         Ok(documents) => documents,
         Err(finding) => return vec![refused(file, finding)],
     };
-    let definitions = documents.iter().filter(|document| document.value["kind"] == plinth_api::rgd::KIND);
+    let documents = documents.into_iter().flat_map(|document| document.items(&text).unwrap_or_else(|| vec![document]));
+    let definitions = documents.filter(|document| document.value["kind"] == plinth_api::rgd::KIND);
     definitions
         .map(|document| Found {
             file: file.clone(),
             name: document.value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-            definition: Definition::from_document(document, &text),
+            definition: Definition::from_document(&document, &text),
         })
         .collect()
 }
