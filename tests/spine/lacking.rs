@@ -73,6 +73,8 @@ async fn show_06_lacking() {
     let ended = returned.elapsed();
     assert!(waited.stdout.starts_with("ready  platform"), "{}", waited.stdout);
     assert_eq!(more, 0, "who waits by watches lists nothing again");
+    // A watch tells of it: neither the next heartbeat nor the deadline is waited for.
+    assert!(ended < Duration::from_secs(40), "it ended {ended:?} after the child was back");
     until("the child is ready again", || of_child() == Some(Health::Current)).await;
     eprintln!(
         "SHOW 06 lacking told missing, {more} LIST requests while waiting, ended {} ms after the child was back",

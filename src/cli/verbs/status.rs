@@ -100,7 +100,11 @@ async fn settled(asked: Option<&str>, host: &Host, timeout: Duration, out: Out) 
         match &found {
             Ok((name, _)) => {
                 attempts = Attempts::new("read the platform", &talk);
-                follower = follower.or_else(|| name.as_ref().map(|name| Follower::new(host.clone(), name)));
+                if let (None, Some(name)) = (&follower, name) {
+                    // It watches nothing before it has looked, and so would hear of nothing.
+                    follower = Some(Follower::new(host.clone(), name));
+                    continue;
+                }
                 let moved = async {
                     match &follower {
                         Some(follower) => follower.moved().await,
