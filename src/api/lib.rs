@@ -9,6 +9,7 @@ pub mod bound;
 pub mod condition;
 pub mod crds;
 pub mod delivery;
+pub mod fields;
 pub mod key;
 pub mod lock;
 pub mod login;

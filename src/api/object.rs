@@ -1,31 +1,47 @@
 //! A Kubernetes object as JSON, with readers for the fields that every object has.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::key::{ClusterKey, GroupVersionKind, ObjectKey};
+use crate::{
+    fields::Fields,
+    key::{ClusterKey, GroupVersionKind, ObjectKey},
+};
 
-/// Any Kubernetes object: a JSON object with `apiVersion`, `kind` and `metadata`.
+/// Any Kubernetes object: a JSON object with `apiVersion`, `kind` and `metadata`. Clones share what it holds until one of them
+/// is changed.
 ///
 /// Readers answer `None` or an empty value where a field is absent or has another type; nothing is checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Object(pub Map<String, Value>);
+pub struct Object(pub Fields);
 
 impl Object {
     /// Takes a JSON value as an object; `None` where it is not a JSON object.
     pub fn from_value(value: Value) -> Option<Self> {
-        match value {
-            Value::Object(map) => Some(Self(map)),
-            _ => None,
-        }
+        Self::from_shared(Arc::new(value))
+    }
+
+    /// The same of a value that others hold too.
+    pub fn from_shared(value: Arc<Value>) -> Option<Self> {
+        Fields::of(value).map(Self)
     }
 
     /// The object as a JSON value.
     pub fn into_value(self) -> Value {
-        Value::Object(self.0)
+        Arc::unwrap_or_clone(self.0.into_shared())
+    }
+
+    /// The same as a value that others may hold too.
+    pub fn into_shared(self) -> Arc<Value> {
+        self.0.into_shared()
+    }
+
+    /// The object as a JSON value, to look at.
+    pub fn as_value(&self) -> &Value {
+        self.0.as_value()
     }
 
     /// Follows a path of field names.

@@ -101,7 +101,7 @@ impl Rgd {
 /// The kinds of a definition's templates.
 fn made_kinds(spec: &RgdSpec) -> BTreeSet<GroupVersionKind> {
     let templates = spec.resources.iter().filter_map(|resource| resource.template.as_ref());
-    templates.filter_map(|template| Object(template.clone()).gvk()).filter(|gvk| !gvk.kind.contains("${")).collect()
+    templates.filter_map(|template| Object(template.clone().into()).gvk()).filter(|gvk| !gvk.kind.contains("${")).collect()
 }
 
 /// Finds the distribution in a channel; `choice` decides where there are several.

@@ -16,7 +16,6 @@ use plinth_engine::{
 };
 use plinth_run::{Action, Subject, inspect::masked};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::{
     Planned,
@@ -138,10 +137,10 @@ fn compiled(key: ObjectKey, object: Object, definition: Definition, served: &Arc
 
 fn field(path: &str, wanted: &Object, live: &Object) -> Field {
     let shown = |object: &Object| {
-        let value = Value::Object(masked(object).0);
+        let value = masked(object).into_value();
         values::at(&value, path).filter(|value| !value.is_null()).map(ToString::to_string)
     };
-    let held = held_by(&Value::Object(wanted.0.clone()), live, |manager| !manager.starts_with(OURS));
+    let held = held_by(wanted.as_value(), live, |manager| !manager.starts_with(OURS));
     let is_it = |field: &str| field == path || path.strip_prefix(field).is_some_and(|rest| rest.starts_with(['.', '[']));
     let mut by: Vec<String> = held.into_iter().filter(|held| is_it(&held.field)).map(|held| held.manager).collect();
     by.dedup();

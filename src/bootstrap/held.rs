@@ -32,13 +32,13 @@ pub(crate) fn held(wanted: &Value, live: &Object, ours: &str) -> Vec<Held> {
 
 /// The same for the managers that are asked for.
 pub(crate) fn held_by(wanted: &Value, live: &Object, who: impl Fn(&str) -> bool) -> Vec<Held> {
-    let whole = Value::Object(live.0.clone());
+    let whole = live.as_value();
     let mut found = Vec::new();
     for record in managed::records(live) {
         let manager = record["manager"].as_str().unwrap_or("somebody");
         if who(manager) {
             let mut fields = Vec::new();
-            clash(wanted, &whole, &record["fieldsV1"], "", &mut fields);
+            clash(wanted, whole, &record["fieldsV1"], "", &mut fields);
             found.extend(fields.into_iter().map(|field| Held { field, manager: manager.to_owned() }));
         }
     }
@@ -83,7 +83,7 @@ mod tests {
             {"manager": "kubectl", "operation": "Update", "fieldsV1": fields},
             {"manager": "kubelet", "operation": "Update", "subresource": "status", "fieldsV1": {"f:spec": {}}},
         ]});
-        held(wanted, &Object(live.as_object().unwrap().clone()), "ours").iter().map(ToString::to_string).collect()
+        held(wanted, &Object::from_value(live).unwrap(), "ours").iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn place_of_value(file: &ValuesFile, path: &str) -> Option<(usize, Location)> {
 }
 
 fn findings(instance: &Object, schema: &Schema) -> Vec<Diagnostic> {
-    let mut value = Value::Object(instance.0.clone());
+    let mut value = instance.clone().into_value();
     let unknown = schema::prune(&mut value, schema);
     let mut findings: Vec<Diagnostic> =
         unknown.into_iter().map(|path| Diagnostic::error(path, "the distribution has no such field")).collect();

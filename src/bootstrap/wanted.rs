@@ -100,7 +100,7 @@ pub(crate) fn localized_instance(distribution: &Distribution, settings: &Setting
     } else {
         instance.metadata_mut().remove("namespace");
     }
-    let (mut value, mut applied) = (Value::Object(instance.0), Applied::default());
+    let (mut value, mut applied) = (instance.into_value(), Applied::default());
     distribution.images.map.apply(&mut value, &mut applied);
     (object_of(value), applied)
 }
@@ -133,7 +133,7 @@ fn repository(instance: &Object, namespace: &str, settings: &Settings) -> Result
 fn made(mut object: Object, step: Step, settings: &Settings) -> Wanted {
     label(&mut object, &settings.platform);
     let key = object.key(&ClusterKey::host()).expect("every object that is assembled here has a type");
-    let digest = digest::of(&Value::Object(object.0.clone()));
+    let digest = digest::of(object.as_value());
     Wanted { key, object, digest, step }
 }
 

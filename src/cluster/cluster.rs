@@ -6,12 +6,13 @@ use http::Method;
 use plinth_api::{ClusterKey, Object, ObjectKey};
 use plinth_engine::ports::{Answer, Applier, Apply, Delete, Query, ReadError, Reader, ServiceAccount, WriteError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
     access::AccessError,
     catalog::{Catalog, ServedKind},
+    embedded::Answered,
     fault,
     http::{APPLY, Call, Fault, JSON, Transport},
     list, untyped,
@@ -108,8 +109,8 @@ impl Cluster {
             .query("fieldManager", &request.manager)
             .query("force", request.force.to_string())
             .body(APPLY, &request.object);
-        let answer = match self.transport.json(with_dry_run(call, dry_run)).await {
-            Ok(answer) => untyped::tidy(&self.transport, &path, request, answer, dry_run).await,
+        let answer = match self.transport.answer(with_dry_run(call, dry_run)).await {
+            Ok(answer) => untyped::tidy(&self.transport, &path, request, answer.into_object(), dry_run).await,
             Err(fault) if untyped::applies_to(request, &fault) => untyped::write(&self.transport, &path, request, dry_run).await,
             Err(fault) => Err(fault),
         };
@@ -120,7 +121,7 @@ impl Cluster {
     pub async fn create(&self, key: &ObjectKey, object: &Object) -> Result<Object, WriteError> {
         let served = self.served_for_write(key).await?;
         let call = Call::new(Method::POST, collection_path(&served, key)?).body(JSON, object);
-        let answer = self.transport.json(call).await;
+        let answer = self.transport.answer(call).await.map(Answered::into_object);
         self.object(&served, key, "create", answer)
     }
 
@@ -128,7 +129,7 @@ impl Cluster {
     pub async fn replace(&self, key: &ObjectKey, object: &Object) -> Result<Object, WriteError> {
         let served = self.served_for_write(key).await?;
         let call = Call::new(Method::PUT, object_path(&served, key)?).body(JSON, object);
-        let answer = self.transport.json(call).await;
+        let answer = self.transport.answer(call).await.map(Answered::into_object);
         self.object(&served, key, "update", answer)
     }
 
@@ -166,11 +167,10 @@ impl Cluster {
         served: &ServedKind,
         key: &ObjectKey,
         verb: &str,
-        answer: Result<Value, Fault>,
+        answer: Result<Option<Object>, Fault>,
     ) -> Result<Object, WriteError> {
-        let value = answer.map_err(|fault| self.write_error(served, key, verb, fault))?;
-        Object::from_value(value)
-            .ok_or_else(|| WriteError::Unavailable { key: key.clone(), message: "the answer is no object".to_owned() })
+        let object = answer.map_err(|fault| self.write_error(served, key, verb, fault))?;
+        object.ok_or_else(|| WriteError::Unavailable { key: key.clone(), message: "the answer is no object".to_owned() })
     }
 
     fn write_error(&self, served: &ServedKind, key: &ObjectKey, verb: &str, fault: Fault) -> WriteError {
@@ -184,8 +184,8 @@ impl Cluster {
     async fn read_one(&self, key: &ObjectKey) -> Result<Option<Object>, ReadError> {
         let served = self.catalog.find(&key.gvk).await?;
         let Ok(path) = object_path(&served, key) else { return Ok(None) };
-        match self.transport.json(Call::get(path)).await {
-            Ok(value) => Ok(Object::from_value(value)),
+        match self.transport.answer(Call::get(path)).await {
+            Ok(answer) => Ok(answer.into_object()),
             Err(Fault::Status(status)) if status.code == 404 && !fault::kind_is_missing(&status) => Ok(None),
             Err(fault) => Err(of_object(self.read_error(&served, "get", fault), key)),
         }

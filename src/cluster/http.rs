@@ -204,15 +204,20 @@ impl Transport {
 
     /// Sends a request and reads a JSON answer.
     pub(crate) async fn json(&self, call: Call) -> Result<Value, Fault> {
+        self.answer(call).await.map(Answered::into_value)
+    }
+
+    /// Sends a request and takes or reads a JSON answer.
+    pub(crate) async fn answer(&self, call: Call) -> Result<Answered, Fault> {
         let what = call.words();
         let exchange = async {
             let response = match Answered::take(self.open(call).await?) {
-                Ok(value) => return Ok(value),
+                Ok(answered) => return Ok(answered),
                 Err(response) => response,
             };
-            let bytes = read(response).await?;
+            let read = serde_json::from_slice(&read(response).await?).map(Answered::read);
             // The text of the answer stays out of the message: it may hold a secret.
-            serde_json::from_slice(&bytes).map_err(|error| Fault::Connection(format!("{what}: the answer is not JSON: {error}")))
+            read.map_err(|error| Fault::Connection(format!("{what}: the answer is not JSON: {error}")))
         };
         self.in_time(&what, exchange).await
     }

@@ -52,27 +52,27 @@ async fn pages(transport: &Transport, path: &str, selector: Selector<'_>, gvk: &
         if !token.is_empty() {
             call = call.query("continue", &token);
         }
-        let mut page = transport.json(call).await?;
-        take(&mut page, gvk, &mut list);
+        let (objects, metadata) = transport.answer(call).await?.into_list();
+        list.objects.extend(objects.into_iter().map(|object| typed(object, gvk)));
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+        text("resourceVersion").clone_into(&mut list.resource_version);
         if list.objects.len() > MAX_OBJECTS {
             return Err(Fault::Connection(format!("{path} holds more than {MAX_OBJECTS} objects")));
         }
-        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
+        text("continue").clone_into(&mut token);
         if token.is_empty() {
             return Ok(list);
         }
     }
 }
 
-fn take(page: &mut Value, gvk: &GroupVersionKind, list: &mut List) {
-    page["metadata"]["resourceVersion"].as_str().unwrap_or_default().clone_into(&mut list.resource_version);
-    let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else { return };
-    list.objects.extend(items.into_iter().filter_map(Object::from_value).map(|object| typed(object, gvk)));
-}
-
 /// Items of built-in kinds come without `apiVersion` and `kind`.
 fn typed(mut object: Object, gvk: &GroupVersionKind) -> Object {
-    object.0.entry("apiVersion").or_insert_with(|| Value::String(gvk.api_version()));
-    object.0.entry("kind").or_insert_with(|| Value::String(gvk.kind.clone()));
+    if !object.0.contains_key("apiVersion") {
+        object.0.insert("apiVersion".to_owned(), Value::String(gvk.api_version()));
+    }
+    if !object.0.contains_key("kind") {
+        object.0.insert("kind".to_owned(), Value::String(gvk.kind.clone()));
+    }
     object
 }

@@ -6,11 +6,13 @@
 //! (kro.md section 15.2): servers take a field that does not fit where it stays as it was.
 
 use http::Method;
+use plinth_api::Object;
 use plinth_engine::ports::Apply;
 use serde_json::{Value, json};
 
 use crate::{
     cluster::with_dry_run,
+    embedded::Answered,
     http::{Call, Fault, JSON, Transport},
 };
 
@@ -37,7 +39,7 @@ fn is_partial(request: &Apply) -> bool {
 }
 
 /// Does a partial apply by reading and replacing. The server refuses it where the object changed in between.
-pub(crate) async fn write(transport: &Transport, path: &str, request: &Apply, dry_run: bool) -> Result<Value, Fault> {
+pub(crate) async fn write(transport: &Transport, path: &str, request: &Apply, dry_run: bool) -> Result<Option<Object>, Fault> {
     let live = transport.json(Call::get(object_of(path, request))).await?;
     let changed = with(live, request);
     replace(transport, path, request, &changed, dry_run).await
@@ -50,22 +52,28 @@ pub(crate) async fn tidy(
     transport: &Transport,
     path: &str,
     request: &Apply,
-    answer: Value,
+    answer: Option<Object>,
     dry_run: bool,
-) -> Result<Value, Fault> {
-    if request.subresource != Some("status") || answer["status"] == *request.object.status() || !owns_by_update(&answer, request)
-    {
+) -> Result<Option<Object>, Fault> {
+    let is_untidy = |answer: &Object| answer.status() != request.object.status() && owns_by_update(answer.as_value(), request);
+    if request.subresource != Some("status") || !answer.as_ref().is_some_and(is_untidy) {
         return Ok(answer);
     }
-    let mut changed = with(answer, request);
+    let mut changed = with(answer.unwrap_or_default().into_value(), request);
     let managers = changed["metadata"]["managedFields"].as_array_mut();
     managers.into_iter().for_each(|managers| managers.retain(|entry| !is_by_update(entry, request)));
     replace(transport, path, request, &changed, dry_run).await
 }
 
-async fn replace(transport: &Transport, path: &str, request: &Apply, object: &Value, dry_run: bool) -> Result<Value, Fault> {
+async fn replace(
+    transport: &Transport,
+    path: &str,
+    request: &Apply,
+    object: &Value,
+    dry_run: bool,
+) -> Result<Option<Object>, Fault> {
     let call = Call::new(Method::PUT, path).query("fieldManager", &request.manager).body(JSON, object);
-    transport.json(with_dry_run(call, dry_run)).await
+    transport.answer(with_dry_run(call, dry_run)).await.map(Answered::into_object)
 }
 
 fn object_of<'p>(path: &'p str, request: &Apply) -> &'p str {

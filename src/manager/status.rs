@@ -36,5 +36,5 @@ pub(crate) fn identity(key: &ObjectKey, object: &Object) -> Object {
     bare.insert("apiVersion".to_owned(), json!(key.gvk.api_version()));
     bare.insert("kind".to_owned(), json!(key.gvk.kind));
     bare.insert("metadata".to_owned(), Value::Object(metadata));
-    Object(bare)
+    Object(bare.into())
 }

@@ -8,9 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use http::Uri;
+use plinth_api::Object;
 use plinth_engine::naming::keys;
 use plinth_run::{Event, EventKind, RunState, Sink};
-use serde_json::Value;
 
 use crate::{door::Door, trace::Trace};
 
@@ -64,8 +64,8 @@ impl fmt::Display for Asked {
 #[derive(Clone, Debug)]
 struct Applied {
     body: Bytes,
-    /// The object that came of it, without what others and the server move.
-    result: Value,
+    /// The object that came of it.
+    result: Object,
     uid: String,
     generation: i64,
     /// Whether events tell of such writes.
@@ -159,7 +159,7 @@ impl Audit {
     }
 
     /// A request had its effect.
-    pub(crate) fn after(&self, asked: &Asked, code: u16, answer: Option<&Value>, is_delivered: bool) {
+    pub(crate) fn after(&self, asked: &Asked, code: u16, answer: Option<Object>, is_delivered: bool) {
         if !asked.is_write() || code >= 300 {
             return;
         }
@@ -168,10 +168,9 @@ impl Audit {
         if asked.method != "PATCH" {
             return;
         }
-        let Some(object) = answer.cloned() else { return };
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
-        let result = settled(object, asked.path.ends_with("/status"));
+        let Some(result) = answer else { return };
+        let (uid, generation) = (result.uid().unwrap_or_default().to_owned(), result.generation());
+        let is_status = asked.path.ends_with("/status");
         let key = (asked.path.clone(), asked.manager().to_owned());
         let next =
             Applied { body: asked.body.clone(), result, uid, generation, is_told: asked.is_told(), is_known: is_delivered };
@@ -179,7 +178,7 @@ impl Audit {
             && before.is_known
             && before.uid == next.uid
             && before.body == next.body
-            && before.result == next.result
+            && settled(before.result, is_status) == settled(next.result, is_status)
         {
             self.trace.broken("nothing twice", &format!("{asked}: the same again, and it was known to be there"));
         }
@@ -206,15 +205,14 @@ impl Sink for Audit {
     }
 }
 
-/// An object without what moves by itself.
-fn settled(mut object: Value, is_status: bool) -> Value {
-    if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.remove("resourceVersion");
-        metadata.remove("managedFields");
-        metadata.remove("generation");
-    }
-    if let (false, Some(fields)) = (is_status, object.as_object_mut()) {
-        fields.remove("status");
+/// An object without what others and the server move.
+fn settled(mut object: Object, is_status: bool) -> Object {
+    let metadata = object.metadata_mut();
+    metadata.remove("resourceVersion");
+    metadata.remove("managedFields");
+    metadata.remove("generation");
+    if !is_status {
+        object.0.remove("status");
     }
     object
 }

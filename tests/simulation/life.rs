@@ -23,7 +23,7 @@ use crate::{
     platform::{Platform, SAMPLE, SMALL, Values, documents},
     process::{Process, World},
     random::Random,
-    state::{self, State},
+    state::{self, Raw, State},
     weather::Climate,
 };
 
@@ -103,7 +103,7 @@ struct Life {
     /// The programs of the cluster.
     _programs: Programs,
     /// What was there before, which is to stay as it is.
-    foreign: State,
+    foreign: Raw,
     /// The operator of the platform never brings its kind.
     is_stuck: bool,
 }
@@ -176,7 +176,7 @@ impl Life {
     async fn down(&self, values: &Values, random: &mut Random) {
         self.world.audit.allow(Deletions::All);
         self.until_done(random, async |process| process.down(values).await).await;
-        let mut wanted = state::normal(self.foreign.clone());
+        let mut wanted = state::normal(&self.foreign);
         for brought in self.world.platform.brought {
             let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{brought}");
             let crd = undisturbed(values)[&path].clone();
@@ -254,9 +254,15 @@ impl Life {
 
     /// Waits until the loop has nothing left to do and everything is as wanted.
     async fn settles(&self, handle: &Handle, wanted: &State) {
+        let mut seen = Raw::new();
         for _ in 0..SETTLES {
             sleep(Duration::from_secs(1)).await;
-            if handle.is_settled() && self.is_ready().await && self.state().await == *wanted {
+            if !handle.is_settled() || !self.is_ready().await {
+                continue;
+            }
+            // What was not as wanted is looked at again once something has changed.
+            let before = std::mem::replace(&mut seen, self.raw().await);
+            if seen != before && state::normal(&seen) == *wanted {
                 return;
             }
         }
@@ -264,11 +270,11 @@ impl Life {
 
     async fn is_ready(&self) -> bool {
         let Some(instance) = self.world.door.get(self.world.platform.instance).await else { return false };
-        let conditions = instance["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        conditions.iter().any(|condition| {
+        let conditions = instance.status()["conditions"].as_array();
+        conditions.into_iter().flatten().any(|condition| {
             condition["type"] == "Ready"
                 && condition["status"] == "True"
-                && condition["observedGeneration"] == instance["metadata"]["generation"]
+                && condition["observedGeneration"] == instance.generation()
         })
     }
 
@@ -276,12 +282,12 @@ impl Life {
         self.world.process(climate, random.fork(), None)
     }
 
-    async fn raw(&self) -> State {
+    async fn raw(&self) -> Raw {
         state::raw(&self.world.door, self.world.platform.collections).await
     }
 
     async fn state(&self) -> State {
-        state::normal(self.raw().await)
+        state::normal(&self.raw().await)
     }
 
     /// The final state is that of an undisturbed run, and what is foreign was not touched.
@@ -292,7 +298,7 @@ impl Life {
                 self.broken("foreign objects are not touched", &format!("{when}: {path}"));
             }
         }
-        for difference in state::differences(&state::normal(now), wanted) {
+        for difference in state::differences(&state::normal(&now), wanted) {
             self.broken("the state is that of an undisturbed run", &format!("{when}: {difference}"));
         }
     }

@@ -4,6 +4,7 @@
 use std::{sync::LazyLock, time::Duration};
 
 use futures::StreamExt;
+use plinth_api::Object;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -51,20 +52,20 @@ pub(crate) async fn register(door: &Door) {
 async fn deployments(door: Door, pace: Pace) {
     let mut events = door.watch(DEPLOYMENTS);
     while let Some(event) = events.next().await {
-        let object = &event["object"];
-        if event["type"] == "DELETED" || object["status"]["observedGeneration"] == object["metadata"]["generation"] {
+        let object = &event.object;
+        if event.kind == "DELETED" || object.status()["observedGeneration"] == object.generation() {
             continue;
         }
         sleep(pace.available).await;
         let path = path_of("/apis/apps/v1", "deployments", object);
         let Some(now) = door.get(&path).await else { continue };
-        let replicas = now["spec"]["replicas"].clone();
+        let replicas = now.spec()["replicas"].clone();
         let status = json!({
             "replicas": replicas, "availableReplicas": replicas, "readyReplicas": replicas, "updatedReplicas": replicas,
-            "observedGeneration": now["metadata"]["generation"],
+            "observedGeneration": now.generation(),
         });
         door.merge(&format!("{path}/status"), &json!({"status": status})).await;
-        if let (Some(delay), Some("operator")) = (pace.registers, object["metadata"]["name"].as_str()) {
+        if let (Some(delay), Some("operator")) = (pace.registers, Some(object.name())) {
             sleep(delay).await;
             register(&door).await;
         }
@@ -74,26 +75,25 @@ async fn deployments(door: Door, pace: Pace) {
 async fn buckets(door: Door, pace: Pace) {
     let mut events = door.watch(CRDS);
     while let Some(event) = events.next().await {
-        if event["object"]["metadata"]["name"] == "buckets.storage.test" {
+        if event.object.name() == "buckets.storage.test" {
             break;
         }
     }
     let mut events = door.watch(BUCKETS);
     while let Some(event) = events.next().await {
-        let object = &event["object"];
-        if event["type"] == "DELETED" || object["status"]["observedGeneration"] == object["metadata"]["generation"] {
+        let object = &event.object;
+        if event.kind == "DELETED" || object.status()["observedGeneration"] == object.generation() {
             continue;
         }
         sleep(pace.serves).await;
         let path = path_of("/apis/storage.test/v1", "buckets", object);
         let Some(now) = door.get(&path).await else { continue };
-        let endpoint = format!("s3.{}.size-{}", now["metadata"]["name"].as_str().unwrap(), now["spec"]["size"]);
-        let status = json!({"phase": "Ready", "endpoint": endpoint, "observedGeneration": now["metadata"]["generation"]});
+        let endpoint = format!("s3.{}.size-{}", now.name(), now.spec()["size"]);
+        let status = json!({"phase": "Ready", "endpoint": endpoint, "observedGeneration": now.generation()});
         door.merge(&format!("{path}/status"), &json!({"status": status})).await;
     }
 }
 
-fn path_of(root: &str, plural: &str, object: &Value) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    format!("{root}/namespaces/{}/{plural}/{}", text("namespace"), text("name"))
+fn path_of(root: &str, plural: &str, object: &Object) -> String {
+    format!("{root}/namespaces/{}/{plural}/{}", object.namespace().unwrap_or_default(), object.name())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plinth_api::Object;
 use serde_json::Value;
 
 use crate::door::Door;
@@ -18,18 +19,19 @@ const COLLECTIONS: [&str; 8] = [
     "/apis/internal.kro.run/v1alpha1/graphrevisions",
 ];
 
-/// Objects by their URL path.
+/// Objects by their URL path, as they are.
+pub(crate) type Raw = BTreeMap<String, Object>;
+/// The same without what two runs do not have in common.
 pub(crate) type State = BTreeMap<String, Value>;
 
 /// All objects as they are, in these collections and those of every cluster.
-pub(crate) async fn raw(door: &Door, more: &[&str]) -> State {
-    let mut state = State::new();
+pub(crate) async fn raw(door: &Door, more: &[&str]) -> Raw {
+    let mut state = Raw::new();
     for collection in COLLECTIONS.iter().chain(more) {
         let (root, plural) = collection.rsplit_once('/').unwrap();
         for object in door.list(collection).await {
-            let text = |field: &str| object["metadata"][field].as_str();
-            let place = text("namespace").map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
-            state.insert(format!("{root}{place}/{plural}/{}", text("name").unwrap_or_default()), object);
+            let place = object.namespace().map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
+            state.insert(format!("{root}{place}/{plural}/{}", object.name()), object);
         }
     }
     state
@@ -37,14 +39,12 @@ pub(crate) async fn raw(door: &Door, more: &[&str]) -> State {
 
 /// Without what differs from run to run: versions, times, the order of conditions, and UIDs, which become the paths of their
 /// objects.
-pub(crate) fn normal(mut state: State) -> State {
-    let uids: BTreeMap<String, String> =
-        state.iter().filter_map(|(path, object)| Some((object["metadata"]["uid"].as_str()?.to_owned(), path.clone()))).collect();
-    state.values_mut().for_each(|object| strip(object, &uids));
-    state
+pub(crate) fn normal(state: &Raw) -> State {
+    let uids: BTreeMap<&str, &str> = state.iter().filter_map(|(path, object)| Some((object.uid()?, path.as_str()))).collect();
+    state.iter().map(|(path, object)| (path.clone(), stripped(object.as_value(), &uids))).collect()
 }
 
-fn strip(value: &mut Value, uids: &BTreeMap<String, String>) {
+fn stripped(value: &Value, uids: &BTreeMap<&str, &str>) -> Value {
     const MOVING: [&str; 10] = [
         "resourceVersion",
         "generation",
@@ -60,20 +60,17 @@ fn strip(value: &mut Value, uids: &BTreeMap<String, String>) {
     ];
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| !MOVING.contains(&name.as_str()));
-            fields.values_mut().for_each(|field| strip(field, uids));
+            let staying = fields.iter().filter(|(name, _)| !MOVING.contains(&name.as_str()));
+            Value::Object(staying.map(|(name, field)| (name.clone(), stripped(field, uids))).collect())
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| strip(item, uids));
+            let mut items: Vec<Value> = items.iter().map(|item| stripped(item, uids)).collect();
             // Conditions stand in the order in which they first came.
-            items.sort_by_key(|item| item["type"].as_str().unwrap_or_default().to_owned());
+            items.sort_by(|a, b| a["type"].as_str().unwrap_or_default().cmp(b["type"].as_str().unwrap_or_default()));
+            Value::Array(items)
         }
-        Value::String(text) => {
-            if let Some(path) = uids.get(text.as_str()) {
-                text.clone_from(path);
-            }
-        }
-        _ => {}
+        Value::String(text) => Value::from(uids.get(text.as_str()).copied().unwrap_or(text)),
+        other => other.clone(),
     }
 }
 
@@ -94,8 +91,11 @@ fn differ(path: &str, found: &Value, wanted: &Value, all: &mut Vec<String>) {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
             let names: BTreeSet<&String> = found.keys().chain(wanted.keys()).collect();
-            let field = |fields: &serde_json::Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
-            names.into_iter().for_each(|name| differ(&format!("{path} {name}"), &field(found, name), &field(wanted, name), all));
+            let differing = names.into_iter().filter(|name| found.get(*name) != wanted.get(*name));
+            for name in differing {
+                let field = |fields: &serde_json::Map<String, Value>| fields.get(name).cloned().unwrap_or_default();
+                differ(&format!("{path} {name}"), &field(found), &field(wanted), all);
+            }
         }
         _ if found == wanted => {}
         _ => all.push(format!("{path} is {found} and should be {wanted}")),

@@ -11,10 +11,10 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture, stream};
 use http::{Request, Response};
-use http_body::Frame;
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use kube::client::Body;
-use plinth_cluster::embedded::{Answered, Service};
+use plinth_api::Object;
+use plinth_cluster::embedded::{Answered, Line, Service, Watched};
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -166,14 +166,14 @@ impl Shared {
         let is_delivered = fate != Fate::Unanswered && fate != Fate::KilledAfter;
         let code = response.status().as_u16();
         self.say(&asked, &format!("{code}{}", if is_delivered { "" } else { " unanswered" }));
-        self.audit.after(&asked, code, response.extensions().get().map(Answered::value), is_delivered);
+        self.audit.after(&asked, code, response.extensions().get().and_then(Answered::object), is_delivered);
         self.alive(fate == Fate::KilledAfter, &asked).await;
         sleep(after).await;
         if fate == Fate::Unanswered || self.is_away() {
             self.audit.undelivered(&asked);
             return Err("connection reset".into());
         }
-        Ok(response.map(|body| body.map_err(|never: Infallible| match never {}).boxed_unsync()))
+        Ok(lossless(response))
     }
 
     fn draw(&self, asked: &Asked) -> (Fate, Duration, Duration, Ending) {
@@ -237,8 +237,8 @@ impl Shared {
     }
 
     /// A watch that ends as the seed says, and breaks when the API server goes away.
-    fn watch(&self, response: Response<UnsyncBoxBody<Bytes, Infallible>>, ending: Ending) -> Response<Answer> {
-        let (parts, body) = response.into_parts();
+    fn watch(&self, mut response: Response<UnsyncBoxBody<Bytes, Infallible>>, ending: Ending) -> Response<Answer> {
+        let Some(news) = Watched::take(&mut response) else { return lossless(response) };
         let ends = match ending {
             Ending::Never => None,
             Ending::Closed(after) | Ending::Broken(after) | Ending::Expired(after) => Some(Instant::now() + after),
@@ -249,7 +249,7 @@ impl Shared {
             _ if broken.is_some() => Some(Err("connection reset".into())),
             Ending::Never | Ending::Closed(_) => None,
             Ending::Broken(_) => Some(Err("connection reset".into())),
-            Ending::Expired(_) => Some(Ok(Frame::data(expired()))),
+            Ending::Expired(_) => Some(Ok(vec![expired()])),
         };
         let timer = async move {
             match at {
@@ -257,11 +257,12 @@ impl Shared {
                 None => std::future::pending().await,
             }
         };
-        let lines =
-            body.into_data_stream().map(|chunk| Ok(Frame::data(chunk.unwrap_or_else(|never: Infallible| match never {}))));
-        let lines = lines.take_until(timer).chain(stream::iter(last));
-        Response::from_parts(parts, StreamBody::new(lines).boxed_unsync())
+        lossless(Watched::new(news.take_until(timer).chain(stream::iter(last)).boxed()).answer())
     }
+}
+
+fn lossless(response: Response<UnsyncBoxBody<Bytes, Infallible>>) -> Response<Answer> {
+    response.map(|body| body.map_err(|never: Infallible| match never {}).boxed_unsync())
 }
 
 fn whole(bytes: Bytes) -> Answer {
@@ -290,6 +291,6 @@ fn refusal(code: u16) -> Response<Answer> {
     response.body(whole(Bytes::from(status(code).to_string()))).unwrap()
 }
 
-fn expired() -> Bytes {
-    Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": status(410)})))
+fn expired() -> Line {
+    Line { object: Object::from_value(status(410)).unwrap(), kind: "ERROR" }
 }

@@ -167,8 +167,8 @@ impl Inner {
         let is_new = !self.objects.contains_key(key);
         let object = self.objects.entry(key.clone()).or_default();
         let spec = object.spec().clone();
-        let mut value = Value::Object(std::mem::take(&mut object.0));
-        over(&mut value, &Value::Object(applied.0.clone()));
+        let mut value = std::mem::take(object).into_value();
+        over(&mut value, applied.as_value());
         *object = Object::from_value(value).expect("an object merged with an object is one");
         let generation = object.generation() + i64::from(is_new || spec != *object.spec());
         let metadata = object.metadata_mut();

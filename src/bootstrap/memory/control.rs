@@ -297,7 +297,7 @@ impl Worker {
             self.log.record(EventKind::ChangeApplied {
                 subject,
                 action: Action::Create,
-                digest: crate::digest::of(&serde_json::Value::Object(wanted.0.clone())),
+                digest: crate::digest::of(wanted.as_value()),
                 generation: live.generation(),
                 result: None,
                 uid: live.uid().map(str::to_owned),

@@ -74,9 +74,9 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
     if live.is_terminating() {
         return Ok(Standing::again());
     }
-    let object = Value::Object(wanted.object.0.clone());
-    let mut fields = compare::differences(&object, &Value::Object(live.0.clone()));
-    fields.extend(compare::given_up(&object, live, keys::MANAGER));
+    let object = wanted.object.as_value();
+    let mut fields = compare::differences(object, live.as_value());
+    fields.extend(compare::given_up(object, live, keys::MANAGER));
     // What only the server has is not ours, but for what an earlier run said of itself.
     let unverified = plinth_engine::yaml::field("metadata.annotations", keys::UNVERIFIED);
     let is_given_up = live.annotation(keys::UNVERIFIED).is_some() && wanted.object.annotation(keys::UNVERIFIED).is_none();
@@ -86,11 +86,11 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
     // `--take-over` is for what other tools have, not for another platform.
     let stays = |owner: &Owner| !settings.take_over || owner.platform.is_some();
     let Some(owner) = foreign_owner(live, settings).filter(stays) else {
-        let held = if settings.take_over { Vec::new() } else { held(&object, live, keys::MANAGER) };
+        let held = if settings.take_over { Vec::new() } else { held(object, live, keys::MANAGER) };
         if !held.is_empty() {
             return Err(Error::Held { object: wanted.key.to_string(), fields: held });
         }
-        let lost = if wanted.step > Step::Controller { lost(&object, live, keys::MANAGER, settings) } else { Vec::new() };
+        let lost = if wanted.step > Step::Controller { lost(object, live, keys::MANAGER, settings) } else { Vec::new() };
         return Ok(Standing::differing(fields, None, live).losing(&lost));
     };
     // CRDs and the namespace are shared by nature; anything else is only left alone where it already is as wanted.
@@ -114,10 +114,10 @@ pub(crate) fn of_child(place: &Place, live: Option<&Object>, settings: &Settings
     if let Some(owner) = owner.as_ref().filter(|owner| !settings.take_over || owner.is_controller) {
         return Err(Error::foreign(&place.subject.key, owner, &settings.platform, !owner.is_controller));
     }
-    let mut fields = compare::differences(&Value::Object(place.object.0.clone()), &Value::Object(live.0.clone()));
+    let mut fields = compare::differences(place.object.as_value(), live.as_value());
     fields.retain(|field| !place.unresolved.iter().any(|open| open == field || open.starts_with(&format!("{field}."))));
     fields.extend(taken(place, live));
-    let mut lost = lost(&Value::Object(place.object.0.clone()), live, keys::MANAGER_APPLYSET, settings);
+    let mut lost = lost(place.object.as_value(), live, keys::MANAGER_APPLYSET, settings);
     lost.retain(|field| {
         !place.unresolved.iter().any(|open| field.starts_with(open.as_str()) || open.starts_with(field.as_str()))
     });
@@ -144,9 +144,9 @@ fn is_bookkeeping(field: &str) -> bool {
 
 /// Fields whose value the graph knows only at run time, and which somebody else has set since the loop did: it will set them again.
 fn taken(place: &Place, live: &Object) -> Vec<String> {
-    let wanted = Value::Object(place.object.0.clone());
+    let wanted = place.object.as_value();
     let of = |is_ours: bool| {
-        let fields = held_by(&wanted, live, |manager| (manager == keys::MANAGER_APPLYSET) == is_ours);
+        let fields = held_by(wanted, live, |manager| (manager == keys::MANAGER_APPLYSET) == is_ours);
         fields.into_iter().map(|held| held.field).collect::<Vec<_>>()
     };
     let ours = of(true);

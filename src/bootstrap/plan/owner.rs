@@ -60,7 +60,7 @@ mod tests {
     fn object(labels: &Value, managers: &[&str]) -> Object {
         let entries: Vec<Value> = managers.iter().map(|manager| json!({"manager": manager, "subresource": ""})).collect();
         let metadata = json!({"name": "x", "labels": labels, "managedFields": entries});
-        Object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).as_object().unwrap().clone())
+        Object::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).unwrap()
     }
 
     #[test]

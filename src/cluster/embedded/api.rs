@@ -10,6 +10,7 @@ pub mod discovery;
 mod dispatch;
 mod identity;
 pub mod kinds;
+pub mod listing;
 mod marks;
 pub mod names;
 mod options;

@@ -48,8 +48,9 @@ use thiserror::Error;
 use crate::{Cluster, SystemClock, revision::Revision};
 
 pub use act::{Acting, Actors, AtWork};
+pub use api::watch::Line;
 pub use serve::Serving;
-pub use service::{Answered, Service};
+pub use service::{Answered, News, Service, Watched};
 
 /// How a control plane behaves.
 #[derive(Clone)]

@@ -3,21 +3,23 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use futures::{StreamExt, future::BoxFuture};
+use futures::{StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
-use serde_json::Value;
+use plinth_api::Object;
+use serde_json::{Map, Value};
 
 use super::{
     Shared,
     api::{
+        listing::Listing,
         problem::Problem,
         rbac::{Acting, User},
         route::QueryText,
@@ -60,7 +62,7 @@ impl Service {
         // One byte more, so that the API sees that it is too much.
         let Ok(body) = Limited::new(body, MAX_BODY + 1).collect().await else {
             let problem = Problem::too_large(MAX_BODY);
-            return Ok(json(problem.code, problem.status()));
+            return Ok(json(problem.code, Said::Value(Arc::new(problem.status()))));
         };
         let text = |name| header_text(&parts.headers, name);
         let call = Call {
@@ -77,15 +79,14 @@ impl Service {
             now: self.shared.now(),
         };
         Ok(match self.shared.answer(&call)? {
-            Reply::Json(code, value) => json(code, value),
+            Reply::Json(code, value) => json(code, Said::Value(Arc::new(value))),
+            Reply::Object(code, object) => json(code, Said::Value(object.into_shared())),
+            Reply::List(list) => json(200, Said::List(list.into())),
             Reply::Written(code, text) => response(code, "application/json", Full::new(text).boxed_unsync()),
             Reply::Text(code, text) => {
                 response(code, "text/plain; charset=utf-8", Full::new(Bytes::from(text.into_owned())).boxed_unsync())
             }
-            Reply::Watch(plan) => {
-                let lines = watch::lines(self.shared, *plan).map(|line| Ok(Frame::data(line)));
-                response(200, "application/json", StreamBody::new(lines).boxed_unsync())
-            }
+            Reply::Watch(plan) => Watched::new(watch::lines(self.shared, *plan).map(Ok).boxed()).answer(),
         })
     }
 }
@@ -153,37 +154,87 @@ fn acting(headers: &HeaderMap) -> Option<Acting> {
 }
 
 /// What a JSON answer says, as an extension of the response: who asks in this process takes it, and no text is written or read.
+/// Objects in it are shared with the store.
 #[derive(Clone, Debug)]
-pub struct Answered(Arc<Value>);
+pub struct Answered(Said);
+
+#[derive(Clone, Debug)]
+enum Said {
+    Value(Arc<Value>),
+    List(Arc<Listing>),
+}
 
 impl Answered {
     /// Takes it out of a response, whose body then goes unread.
-    pub fn take<B>(mut response: Response<B>) -> Result<Value, Response<B>> {
-        match response.extensions_mut().remove::<Self>() {
-            Some(Self(value)) => {
-                drop(response);
-                Ok(Arc::unwrap_or_clone(value))
-            }
-            None => Err(response),
+    pub fn take<B>(mut response: Response<B>) -> Result<Self, Response<B>> {
+        response.extensions_mut().remove().ok_or(response)
+    }
+
+    /// An answer that was read as text.
+    pub(crate) fn read(value: Value) -> Self {
+        Self(Said::Value(Arc::new(value)))
+    }
+
+    /// As JSON.
+    pub fn into_value(self) -> Value {
+        match self.0 {
+            Said::Value(value) => Arc::unwrap_or_clone(value),
+            Said::List(list) => serde_json::to_value(&*list).expect(SERIALIZE),
         }
     }
 
-    /// The same, to look at.
-    pub fn value(&self) -> &Value {
-        &self.0
+    /// As an object; `None` where it is none.
+    pub fn into_object(self) -> Option<Object> {
+        match self.0 {
+            Said::Value(value) => Object::from_shared(value),
+            Said::List(_) => None,
+        }
+    }
+
+    /// As the objects of a list and its metadata.
+    pub fn into_list(self) -> (Vec<Object>, Map<String, Value>) {
+        match self.0 {
+            Said::List(list) => {
+                let list = Arc::unwrap_or_clone(list);
+                (list.items, list.metadata)
+            }
+            Said::Value(value) => {
+                let mut list = Arc::unwrap_or_clone(value);
+                let items = list.get_mut("items").map(Value::take);
+                let items = items.and_then(|items| if let Value::Array(items) = items { Some(items) } else { None });
+                let metadata = list.get_mut("metadata").map(Value::take).and_then(Object::from_value).unwrap_or_default();
+                let objects = items.into_iter().flatten().filter_map(Object::from_value).collect();
+                (objects, Map::clone(&metadata.0))
+            }
+        }
+    }
+
+    /// The object, where it is one, and the response keeps it.
+    pub fn object(&self) -> Option<Object> {
+        self.clone().into_object()
+    }
+
+    fn text(&self) -> Vec<u8> {
+        match &self.0 {
+            Said::Value(value) => serde_json::to_vec(&**value),
+            Said::List(list) => serde_json::to_vec(&**list),
+        }
+        .expect(SERIALIZE)
     }
 }
 
+const SERIALIZE: &str = "JSON values always serialize";
+
 /// JSON as a body, written out when somebody reads it or asks how long it is.
 struct Json {
-    value: Arc<Value>,
+    said: Answered,
     text: OnceLock<Bytes>,
     is_read: bool,
 }
 
 impl Json {
     fn text(&self) -> &Bytes {
-        self.text.get_or_init(|| serde_json::to_vec(&*self.value).expect("JSON values always serialize").into())
+        self.text.get_or_init(|| self.said.text().into())
     }
 }
 
@@ -207,12 +258,48 @@ impl Body for Json {
     }
 }
 
-fn json(code: u16, value: Value) -> Response<Answer> {
-    let value = Arc::new(value);
-    let body = Json { value: Arc::clone(&value), text: OnceLock::new(), is_read: false };
+fn json(code: u16, said: Said) -> Response<Answer> {
+    let said = Answered(said);
+    let body = Json { said: said.clone(), text: OnceLock::new(), is_read: false };
     let mut response = response(code, "application/json", body.boxed_unsync());
-    response.extensions_mut().insert(Answered(value));
+    response.extensions_mut().insert(said);
     response
+}
+
+/// What a watch says, in order. An error is a connection that breaks.
+pub type News = BoxStream<'static, Result<Vec<watch::Line>, Box<dyn std::error::Error + Send + Sync>>>;
+
+/// What a watch says, as an extension of the response: who watches in this process takes it, as with [`Answered`].
+#[derive(Clone)]
+pub struct Watched(Arc<Mutex<Option<News>>>);
+
+impl Watched {
+    /// A watch that nobody has taken yet.
+    pub fn new(news: News) -> Self {
+        Self(Arc::new(Mutex::new(Some(news))))
+    }
+
+    /// Takes it out of a response, whose body then says nothing.
+    pub fn take<B>(response: &mut Response<B>) -> Option<News> {
+        response.extensions_mut().remove::<Self>()?.news()
+    }
+
+    fn news(&self) -> Option<News> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The response. Its body is the text of what was not taken.
+    pub fn answer(self) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
+        let held = self.clone();
+        let news = stream::once(async move { held.news().unwrap_or_else(|| stream::empty().boxed()) }).flatten();
+        let lines = news
+            .take_while(|lines| std::future::ready(lines.is_ok()))
+            .filter_map(async |lines| lines.ok())
+            .map(|lines| Ok(Frame::data(watch::text(&lines))));
+        let mut response = response(200, "application/json", StreamBody::new(lines).boxed_unsync());
+        response.extensions_mut().insert(self);
+        response
+    }
 }
 
 fn response(code: u16, kind: &'static str, body: Answer) -> Response<Answer> {

@@ -3,11 +3,12 @@ mod clusters;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use plinth_api::{ClusterKey, GroupVersionKind, Object, Permission};
+use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, Permission};
 use plinth_engine::{
-    ports::{Applier, Apply, Delete, ReadError, Reader, ServiceAccount, WriteError},
+    ports::{Applier, Apply, Delete, Query, ReadError, Reader, ServiceAccount, WriteError},
     schema::{Lookup, SchemaSource},
 };
 use plinth_run::memory::SteppedClock;
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use super::{Embedded, Options, api::rbac::User};
+use super::{Embedded, Options, Watched, api::rbac::User};
 use crate::Cluster;
 
 fn embedded() -> Embedded {
@@ -95,6 +96,42 @@ async fn a_cluster_works_on_it_as_on_a_real_one() {
     assert_eq!(cluster.get(&key).await.unwrap().unwrap().0["data"], json!({"k": "v"}));
     cluster.delete(&Delete { key: key.clone(), uid: None }).await.unwrap();
     assert_eq!(cluster.get(&key).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn who_asks_in_this_process_shares_what_is_stored_and_changes_a_copy() {
+    let embedded = embedded();
+    admin(&embedded, &format!("POST {MAPS}"), &map("a")).await;
+    let cluster = Cluster::with_client(ClusterKey::host(), embedded.client());
+    let gvk = GroupVersionKind::new("", "v1", "ConfigMap");
+    let key = ObjectKey { cluster: ClusterKey::host(), gvk: gvk.clone(), namespace: Some("default".into()), name: "a".into() };
+    let query = Query { cluster: ClusterKey::host(), gvk, namespace: key.namespace.clone(), selector: String::new() };
+    let read = cluster.get(&key).await.unwrap().unwrap();
+    let mut listed = cluster.list(&query).await.unwrap().remove(0);
+    assert!(std::ptr::eq(read.as_value(), listed.as_value()));
+    listed.metadata_mut().insert("name".to_owned(), json!("b"));
+    assert_eq!(cluster.get(&key).await.unwrap().unwrap().name(), "a");
+    // As text a list leaves the types of its objects out.
+    let (_, text) = admin(&embedded, &format!("GET {MAPS}"), &Value::Null).await;
+    assert_eq!((&text["kind"], &text["items"][0]["kind"]), (&json!("ConfigMapList"), &Value::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_taken_says_what_its_text_says() {
+    let embedded = embedded();
+    admin(&embedded, &format!("POST {MAPS}"), &map("a")).await;
+    let path = format!("{MAPS}?watch=true&timeoutSeconds=5&resourceVersion=1&allowWatchBookmarks=true");
+    let open = || {
+        let request = Request::builder().uri(&path).body(Full::new(Bytes::new())).unwrap();
+        embedded.service(User::admin()).oneshot(request)
+    };
+    let text = open().await.unwrap().into_body().collect().await.unwrap().to_bytes();
+    assert!(!text.is_empty());
+    let mut response = open().await.unwrap();
+    let taken: Vec<_> = Watched::take(&mut response).unwrap().collect().await;
+    let lines = taken.into_iter().flat_map(Result::unwrap).map(|line| serde_json::to_string(&line).unwrap() + "\n");
+    assert_eq!(String::from_utf8_lossy(&text), lines.collect::<String>());
+    assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty(), "it is said once");
 }
 
 #[tokio::test]

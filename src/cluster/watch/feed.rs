@@ -1,6 +1,6 @@
 //! One list and watch of a path: what the server holds, then what changes.
 
-use std::time::Duration;
+use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
 use bytes::BytesMut;
 use futures::StreamExt;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::{
+    embedded::{self, News, Watched},
     fault,
     http::{ApiStatus, Call, Fault, Transport, chain},
     list,
@@ -49,6 +50,8 @@ pub(crate) struct Feed {
     /// Selects a single object; `None` for all of them.
     name: Option<String>,
     version: Option<String>,
+    /// What is read is thinned; whether its managers are kept.
+    thins: Option<bool>,
 }
 
 /// The end of one connection.
@@ -61,18 +64,24 @@ enum End {
 #[derive(Deserialize)]
 struct Line {
     #[serde(rename = "type")]
-    kind: String,
-    object: Value,
+    kind: Cow<'static, str>,
+    object: Object,
 }
 
 impl Feed {
     pub(crate) fn new(transport: Transport, path: String, gvk: GroupVersionKind) -> Self {
-        Self { transport, path, gvk, name: None, version: None }
+        Self { transport, path, gvk, name: None, version: None, thins: None }
     }
 
     /// The same for the object of this name alone.
     pub(crate) fn named(self, name: &str) -> Self {
         Self { name: Some(name.to_owned()), ..self }
+    }
+
+    /// The same without what only servers and reviewers of ownership need of what is read. What a server in this process
+    /// holds anyway costs nothing as it is.
+    pub(crate) fn thinned(self, keep_managers: bool) -> Self {
+        Self { thins: Some(keep_managers), ..self }
     }
 
     /// A field selector, empty for all.
@@ -99,7 +108,9 @@ impl Feed {
     async fn list(&mut self, report: &mut (dyn FnMut(Step) + Send)) -> Result<String, Fault> {
         let list = list::all(&self.transport, &self.path, ("fieldSelector", &self.fields()), &self.gvk).await?;
         self.version = Some(list.resource_version.clone());
-        report(Step::Reset(list.objects));
+        let mut objects = list.objects;
+        objects.iter_mut().for_each(|object| self.thin(object));
+        report(Step::Reset(objects));
         Ok(list.resource_version)
     }
 
@@ -111,19 +122,25 @@ impl Feed {
             .query("allowWatchBookmarks", "true")
             .query("timeoutSeconds", SESSION);
         let call = if self.name.is_some() { call.query("fieldSelector", self.fields()) } else { call };
-        let response = match timeout(OPENING, self.transport.open(call)).await {
+        let mut response = match timeout(OPENING, self.transport.open(call)).await {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => return self.ended(fault),
             Err(_) => return End::Fault(Fault::Connection(format!("the watch of {} did not open", self.path))),
         };
         report(Step::Opened);
-        let mut lines = Lines::new(response.into_body());
-        let mut heard = false;
+        let mut lines = match Watched::take(&mut response) {
+            Some(news) => Lines::Taken(news, VecDeque::new()),
+            None => Lines::Read(Text::new(response.into_body())),
+        };
+        let (mut heard, is_read) = (false, matches!(lines, Lines::Read(_)));
         loop {
             match lines.next().await {
-                Ok(Some(line)) => {
+                Ok(Some(mut line)) => {
                     heard = true;
-                    if let Err(fault) = self.take(&line, report) {
+                    if is_read {
+                        self.thin(&mut line.object);
+                    }
+                    if let Err(fault) = self.take(line, report) {
                         return self.ended(fault);
                     }
                 }
@@ -131,6 +148,12 @@ impl Feed {
                 Ok(None) => return End::Fault(Fault::Connection(format!("the watch of {} ended at once", self.path))),
                 Err(fault) => return End::Fault(fault),
             }
+        }
+    }
+
+    fn thin(&self, object: &mut Object) {
+        if let Some(keep_managers) = self.thins {
+            thin_managed_fields(object, keep_managers);
         }
     }
 
@@ -144,18 +167,15 @@ impl Feed {
         }
     }
 
-    fn take(&mut self, line: &[u8], report: &mut (dyn FnMut(Step) + Send)) -> Result<(), Fault> {
-        let unreadable = |what: &str| Fault::Connection(format!("the watch of {} sent {what}", self.path));
-        // The text stays out of the message: it may be a Secret.
-        let line: Line = serde_json::from_slice(line).map_err(|_| unreadable("a line that is no event"))?;
-        if line.kind == "ERROR" {
-            return Err(Fault::Status(Box::new(status(line.object))));
+    fn take(&mut self, line: Line, report: &mut (dyn FnMut(Step) + Send)) -> Result<(), Fault> {
+        let Line { kind, object } = line;
+        if kind == "ERROR" {
+            return Err(Fault::Status(Box::new(status(object.into_value()))));
         }
-        let object = Object::from_value(line.object).ok_or_else(|| unreadable("an event without an object"))?;
         if let Some(version) = object.at(&["metadata", "resourceVersion"]).and_then(Value::as_str) {
             self.version = Some(version.to_owned());
         }
-        match line.kind.as_str() {
+        match kind.as_ref() {
             "ADDED" | "MODIFIED" => report(Step::Applied(object)),
             "DELETED" => report(Step::Deleted(object)),
             // A bookmark only moves the version; so does what a later server may add.
@@ -172,14 +192,49 @@ fn status(object: Value) -> ApiStatus {
     status
 }
 
-/// Lines of a body, bounded in length and in silence.
-struct Lines {
+/// What a watch says, bounded in silence.
+enum Lines {
+    /// Of a server in this process.
+    Taken(News, VecDeque<embedded::Line>),
+    /// Of any other.
+    Read(Text),
+}
+
+impl Lines {
+    async fn next(&mut self) -> Result<Option<Line>, Fault> {
+        match self {
+            Self::Taken(news, waiting) => loop {
+                if let Some(embedded::Line { object, kind }) = waiting.pop_front() {
+                    return Ok(Some(Line { kind: kind.into(), object }));
+                }
+                match in_time(news.next()).await? {
+                    Some(lines) => waiting.extend(lines.map_err(|error| Fault::Connection(chain(&*error)))?),
+                    None => return Ok(None),
+                }
+            },
+            Self::Read(text) => {
+                let Some(line) = text.next().await? else { return Ok(None) };
+                // The text stays out of the message: it may be a Secret.
+                let unreadable = |_| Fault::Connection("a watch sent a line that is no event".to_owned());
+                serde_json::from_slice(&line).map(Some).map_err(unreadable)
+            }
+        }
+    }
+}
+
+async fn in_time<T>(next: impl Future<Output = T>) -> Result<T, Fault> {
+    let silent = |_| Fault::Connection(format!("a watch was silent for {} s", SILENCE.as_secs()));
+    timeout(SILENCE, next).await.map_err(silent)
+}
+
+/// Lines of a body, bounded in length.
+struct Text {
     body: http_body_util::BodyDataStream<Body>,
     buffer: BytesMut,
     searched: usize,
 }
 
-impl Lines {
+impl Text {
     fn new(body: Body) -> Self {
         Self { body: body.into_data_stream(), buffer: BytesMut::new(), searched: 0 }
     }
@@ -195,36 +250,29 @@ impl Lines {
             if self.buffer.len() > MAX_EVENT {
                 return Err(Fault::Connection(format!("a watch event is longer than {MAX_EVENT} bytes")));
             }
-            match timeout(SILENCE, self.body.next()).await {
-                Ok(Some(Ok(bytes))) => self.buffer.extend_from_slice(&bytes),
-                Ok(Some(Err(error))) => return Err(Fault::Connection(chain(&error))),
-                Ok(None) => return Ok(None),
-                Err(_) => return Err(Fault::Connection(format!("a watch was silent for {} s", SILENCE.as_secs()))),
+            match in_time(self.body.next()).await? {
+                Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
+                Some(Err(error)) => return Err(Fault::Connection(chain(&error))),
+                None => return Ok(None),
             }
         }
     }
 }
 
-impl Step {
-    /// Drops what only servers and reviewers of ownership need, and what is often half of an object: `managedFields`, or, where it
-    /// is wanted who manages, the fields in it.
-    pub(crate) fn thin_managed_fields(&mut self, keep_managers: bool) {
-        let objects = match self {
-            Self::Opened => return,
-            Self::Reset(objects) => objects.as_mut_slice(),
-            Self::Applied(object) | Self::Deleted(object) => std::slice::from_mut(object),
-        };
-        for object in objects {
-            let metadata = object.metadata_mut();
-            if !keep_managers {
-                metadata.remove("managedFields");
-                continue;
-            }
-            for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
-                if let Some(entry) = entry.as_object_mut() {
-                    entry.remove("fieldsV1");
-                }
-            }
+/// Drops what only servers and reviewers of ownership need, and what is often half of an object: `managedFields`, or, where it
+/// is wanted who manages, the fields in it.
+fn thin_managed_fields(object: &mut Object, keep_managers: bool) {
+    if object.at(&["metadata", "managedFields"]).is_none() {
+        return;
+    }
+    let metadata = object.metadata_mut();
+    if !keep_managers {
+        metadata.remove("managedFields");
+        return;
+    }
+    for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("fieldsV1");
         }
     }
 }

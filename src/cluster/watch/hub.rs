@@ -179,7 +179,7 @@ impl Watches {
         };
         inner.book.set_state(&watch, WatchState::Starting);
         let hub = Arc::downgrade(self);
-        let task = tokio::spawn(follow(hub, cluster, watch.clone()));
+        let task = tokio::spawn(follow(hub, cluster, watch.clone(), self.settings.managers));
         inner.tasks.insert(watch, AbortOnDropHandle::new(task));
     }
 
@@ -193,8 +193,7 @@ impl Watches {
         self.moved.step();
     }
 
-    fn report(&self, watch: &WatchKey, mut step: Step) {
-        step.thin_managed_fields(self.settings.managers);
+    fn report(&self, watch: &WatchKey, step: Step) {
         let notices = self.lock().book.take(watch, step);
         self.deliver(notices);
     }
@@ -219,14 +218,15 @@ impl Watches {
 }
 
 /// Lives as long as the watch is declared; holds the hub only while it reports.
-async fn follow(hub: Weak<Watches>, cluster: Arc<Cluster>, watch: WatchKey) {
+async fn follow(hub: Weak<Watches>, cluster: Arc<Cluster>, watch: WatchKey, managers: bool) {
     let mut attempt = 0;
     let mut feed: Option<Feed> = None;
     loop {
         let error = match cluster.catalog().find(&watch.gvk).await {
             Ok(served) => {
-                let feed =
-                    feed.get_or_insert_with(|| Feed::new(cluster.transport().clone(), served.path(None), watch.gvk.clone()));
+                let path = served.path(None);
+                let anew = || Feed::new(cluster.transport().clone(), path, watch.gvk.clone()).thinned(managers);
+                let feed = feed.get_or_insert_with(anew);
                 let fault = feed
                     .run(&mut |step| {
                         attempt = 0;

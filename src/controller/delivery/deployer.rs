@@ -149,7 +149,7 @@ impl Delivery {
     fn localize(&self, deployer: &ObjectKey, origin: &Origin, objects: &mut [Object]) {
         let mut leaks = BTreeSet::new();
         for object in objects {
-            let mut value = Value::Object(std::mem::take(&mut object.0));
+            let mut value = std::mem::take(object).into_value();
             leaks.extend(self.images.localize(&mut value));
             *object = Object::from_value(value).unwrap_or_default();
         }
@@ -366,7 +366,7 @@ fn is_as_applied(live: &Object, wanted: &Object, applied: &Applied) -> bool {
     let metadata = |object: &Object, field: &str| object.at(&["metadata", field]).cloned().unwrap_or_default();
     let same_metadata = ["labels", "annotations"].iter().all(|field| has_all(&metadata(live, field), &metadata(wanted, field)));
     let same_content = match live.generation() {
-        0 => has_all(&Value::Object(live.0.clone()), &Value::Object(wanted.0.clone())),
+        0 => has_all(live.as_value(), wanted.as_value()),
         generation => generation == applied.generation,
     };
     live.uid() == Some(applied.uid.as_str()) && !live.is_terminating() && same_metadata && same_content

@@ -24,7 +24,7 @@ use plinth_manager::{
     status::write_if_changed,
 };
 use plinth_run::{EventKind, Subject};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     crd::{self, Serving},
@@ -544,7 +544,7 @@ pub(super) fn digest(object: &Object) -> String {
 
 /// Health of a definition from the status that it gets.
 fn health_of(status: &Value) -> (Health, String, String) {
-    let object = Object(Map::from_iter([("status".to_owned(), status.clone())]));
+    let object = Object([("status".to_owned(), status.clone())].into_iter().collect());
     let Some(ready) = conditions::find(&object, "Ready") else { return (Health::Unknown, String::new(), String::new()) };
     let text = |field: &str| ready.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let health = match (text("status").as_str(), text("reason").as_str()) {

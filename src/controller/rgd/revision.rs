@@ -85,7 +85,7 @@ fn wanted(definition: &Object, number: i64, generation: i64, spec: &Value) -> Ob
     let (name, uid) = (definition.name(), definition.uid().unwrap_or_default());
     let owner = json!({"apiVersion": format!("{}/{}", rgd::KRO_GROUP, rgd::VERSION), "kind": rgd::KIND, "name": name, "uid": uid,
         "controller": true, "blockOwnerDeletion": true});
-    let Value::Object(mut object) = json!({
+    let mut object = json!({
         "apiVersion": gvk().api_version(),
         "kind": rgd::REVISION_KIND,
         "metadata": {
@@ -100,13 +100,11 @@ fn wanted(definition: &Object, number: i64, generation: i64, spec: &Value) -> Ob
             "ownerReferences": [owner],
         },
         "spec": {"revision": number, "snapshot": {"name": name, "generation": generation, "spec": spec}},
-    }) else {
-        unreachable!("it is written as an object just above")
-    };
+    });
     if let Some(platform) = definition.label(keys::PLATFORM) {
         object["metadata"]["labels"][keys::PLATFORM] = platform.into();
     }
-    Object(object)
+    Object::from_value(object).expect("it is written as an object just above")
 }
 
 /// Where a revision is.

@@ -58,7 +58,7 @@ impl Definition {
     /// Reads a stored object. Fails with every rule of the definition's CRD that it breaks where nobody can tell which kind it defines,
     /// such as without `spec`; else they are [`Definition::findings`].
     pub fn from_object(object: &Object) -> Result<Self, Vec<Diagnostic>> {
-        let read = Self::read(&Value::Object(object.0.clone()), None, Vec::new())?;
+        let read = Self::read(object.as_value(), None, Vec::new())?;
         let of = &read.spec.schema;
         if of.kind.is_empty() || of.api_version.is_empty() { Err(read.findings) } else { Ok(read) }
     }

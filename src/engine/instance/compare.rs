@@ -27,19 +27,23 @@ impl Applied {
 
 /// Digest of what is asked for. Salted, so that a journal does not tell two equal secrets by it.
 pub(super) fn input(salt: &str, wanted: &Object) -> String {
-    digest(salt, &stable(wanted))
+    digest(salt, &stable(wanted).0)
 }
 
 fn result(wanted: &Object, live: &Object, schema: Option<&Schema>) -> String {
-    digest(live.uid().unwrap_or_default(), &fields(&stable(wanted), &live.0, schema))
+    digest(live.uid().unwrap_or_default(), &fields(&stable(wanted).0, &live.0, schema))
 }
 
-fn stable(object: &Object) -> Map<String, Value> {
+/// The object without what changes by itself; most have nothing of it, and are not copied.
+fn stable(object: &Object) -> Object {
     let mut object = object.clone();
+    if POSITIONAL.iter().all(|label| object.label(label).is_none()) {
+        return object;
+    }
     if let Some(Value::Object(labels)) = object.metadata_mut().get_mut("labels") {
         labels.retain(|key, _| !POSITIONAL.contains(&key.as_str()));
     }
-    object.0
+    object
 }
 
 fn digest(salt: &str, value: &Map<String, Value>) -> String {

@@ -42,7 +42,7 @@ impl<'a> Pass<'a> {
                 Outcome::waits(NodeState::Pending, WaitsFor::Object(key), message)
             }
             Look::Found(object) => {
-                self.values.observe(node, object.clone().into_value());
+                self.values.observe(node, object.clone().into_shared());
                 readiness(node, &[object])
             }
         }
@@ -68,7 +68,7 @@ impl<'a> Pass<'a> {
             return Outcome::new(NodeState::Acting);
         };
         objects.extend(found.iter().filter_map(|object| object.key(&query.cluster)));
-        self.values.observe(node, Value::Array(found.iter().map(|object| object.clone().into_value()).collect()));
+        self.values.observe(node, Value::Array(found.iter().map(|object| object.as_value().clone()).collect()));
         readiness(node, &found.iter().collect::<Vec<_>>())
     }
 }

@@ -45,9 +45,11 @@ impl<'a> Pass<'a> {
         if let Some(outcome) = worst {
             return outcome;
         }
-        let mut values = live.iter().map(|object| (*object).clone().into_value());
-        let value = if node.kind.is_list() { Value::Array(values.collect()) } else { values.next().unwrap_or_default() };
-        self.values.observe(node, value);
+        if node.kind.is_list() {
+            self.values.observe(node, Value::Array(live.iter().map(|object| object.as_value().clone()).collect()));
+        } else {
+            self.values.observe(node, live.first().map(|object| (*object).clone().into_shared()).unwrap_or_default());
+        }
         readiness(node, &live)
     }
 

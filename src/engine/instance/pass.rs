@@ -2,7 +2,10 @@
 //!
 //! A node that waits holds up those that read it and nobody else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use plinth_api::{ClusterKey, Object, ObjectKey, Permission};
 use serde_json::Value;
@@ -215,13 +218,14 @@ pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
     if node.ready_when.is_empty() {
         return Outcome::new(NodeState::Ready);
     }
-    let objects = objects.iter().map(|object| (*object).clone().into_value());
+    let objects = objects.iter().map(|object| (*object).clone().into_shared());
     match node.kind {
         NodeKind::ExternalSelector => {
             let reads_all = |condition: &Condition| condition.expression.references().identifiers.contains_key(&node.id);
             let (all, each): (Vec<_>, Vec<_>) = node.ready_when.iter().cloned().partition(reads_all);
-            let objects: Vec<Value> = objects.collect();
-            match asked(node, &node.id, [Value::Array(objects.clone())], &all) {
+            let objects: Vec<Arc<Value>> = objects.collect();
+            let list = Value::Array(objects.iter().map(|object| Value::clone(object)).collect());
+            match asked(node, &node.id, [Arc::new(list)], &all) {
                 ready if ready.state == NodeState::Ready => asked(node, "each", objects, &each),
                 other => other,
             }
@@ -232,7 +236,7 @@ pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
 }
 
 /// Whether all conditions hold for each of the values, by its name in them.
-fn asked(node: &Node, name: &str, values: impl IntoIterator<Item = Value>, conditions: &[Condition]) -> Outcome {
+fn asked(node: &Node, name: &str, values: impl IntoIterator<Item = Arc<Value>>, conditions: &[Condition]) -> Outcome {
     for value in values {
         match Values::only(name, value).all(conditions) {
             Ok(None) => {}

@@ -55,7 +55,7 @@ impl Values {
     }
 
     /// Sets what a node is: its object, or the list of its objects.
-    pub(crate) fn observe(&mut self, node: &Node, value: Value) {
+    pub(crate) fn observe(&mut self, node: &Node, value: impl Into<Arc<Value>>) {
         let list = |schema: &Arc<Schema>| Schema { items: Some(Arc::clone(schema)), ..Schema::of_type("array") };
         let schema = match &node.schema {
             Some(schema) if node.kind.is_list() => Some(Arc::new(list(schema))),
@@ -65,7 +65,7 @@ impl Values {
     }
 
     /// The same with one more variable, read by its schema.
-    pub(crate) fn with(&self, name: &str, value: Value, schema: Option<Arc<Schema>>) -> Self {
+    pub(crate) fn with(&self, name: &str, value: impl Into<Arc<Value>>, schema: Option<Arc<Schema>>) -> Self {
         Self { activation: self.activation.clone().with(name, value, schema), growing: Arc::clone(&self.growing) }
     }
 
@@ -79,7 +79,7 @@ impl Values {
     }
 
     /// Only one object, read as it is (kro.md section 4: `readyWhen` runs on the raw object).
-    pub(crate) fn only(name: &str, value: Value) -> Self {
+    pub(crate) fn only(name: &str, value: impl Into<Arc<Value>>) -> Self {
         Self { activation: Activation::new().with(name, value, None), growing: Arc::new(BTreeSet::from([name.to_owned()])) }
     }
 

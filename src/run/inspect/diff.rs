@@ -20,13 +20,12 @@ pub struct Difference {
 pub fn differences(live: &Object, desired: &Object) -> Vec<Difference> {
     let mut found = Vec::new();
     let shown = (masked(live), masked(desired));
-    let (live, desired) = (Value::Object(live.0.clone()), Value::Object(desired.0.clone()));
-    let (shown_live, shown_desired) = (shown.0.into_value(), shown.1.into_value());
+    let (shown_live, shown_desired) = (shown.0.as_value(), shown.1.as_value());
     walk(
         &mut found,
         "",
-        &Pair { real: Some(&live), shown: Some(&shown_live) },
-        &Pair { real: Some(&desired), shown: Some(&shown_desired) },
+        &Pair { real: Some(live.as_value()), shown: Some(shown_live) },
+        &Pair { real: Some(desired.as_value()), shown: Some(shown_desired) },
     );
     found.truncate(MAX_LINES);
     found

@@ -84,7 +84,7 @@ impl Hands<'_> {
         let Some(old) = self.get(place).filter(|old| *old.status() != status) else { return };
         let mut object = (*old).clone();
         object.0.insert("status".to_owned(), status);
-        self.send(by, &To { part: Some("status"), ..To::of(Method::PUT, place) }, &object.into_value());
+        self.send(by, &To { part: Some("status"), ..To::of(Method::PUT, place) }, object.as_value());
     }
 
     /// Merges into an object, or into its status.
@@ -173,6 +173,8 @@ impl Hands<'_> {
         };
         match self.state.handle(&call) {
             Reply::Json(code, answer) => (code, answer),
+            Reply::Object(code, object) => (code, object.into_value()),
+            Reply::List(list) => (200, serde_json::to_value(list).unwrap_or_default()),
             Reply::Written(code, text) => (code, serde_json::from_slice(&text).unwrap_or_default()),
             Reply::Text(code, text) => (code, json!({"message": text})),
             Reply::Watch(_) => (500, json!({"message": "no watch was asked for"})),

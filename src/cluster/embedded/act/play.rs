@@ -133,7 +133,7 @@ fn register(hands: &mut Hands<'_>, cluster: &ClusterKey, object: &Object) -> Res
         hands.state.registry.of_kind(cluster, &kind.api_version(), &kind.kind).ok_or_else(|| format!("{kind} is not served"))?;
     let namespace = served.namespaced.then(|| object.namespace().unwrap_or("default").to_owned());
     let place = Place { resource: served.resource(), cluster: cluster.clone(), namespace, name: object.name().to_owned() };
-    hands.apply(MANAGER, &place, &Value::Object(object.0.clone()))
+    hands.apply(MANAGER, &place, object.as_value())
 }
 
 fn expire(hands: &mut Hands<'_>, cluster: &ClusterKey, kind: &KindRef) -> Result<(), String> {

@@ -55,6 +55,8 @@ impl Stage {
         };
         match self.embedded.shared.with(|state| state.handle(&call)) {
             super::super::api::state::Reply::Json(code, value) => (code, value),
+            super::super::api::state::Reply::Object(code, object) => (code, object.into_value()),
+            super::super::api::state::Reply::List(list) => (200, serde_json::to_value(list).unwrap()),
             other => (other.code(), Value::Null),
         }
     }

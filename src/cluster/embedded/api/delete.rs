@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     kinds::Served,
+    listing::Listing,
     options,
     problem::Problem,
-    read::{filter, list_of, listed, present},
+    read::{filter, present},
     state::{Ask, Reply, State},
     write::refused,
 };
@@ -32,7 +33,7 @@ impl State {
         may_go(ask, &name)?;
         self.seen(ask, &name)?;
         let left = self.remove(ask, &place, &options)?;
-        Ok(Reply::Json(200, answer(ask, &left)))
+        Ok(answer(ask, &left))
     }
 
     pub(super) fn delete_all(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
@@ -44,8 +45,8 @@ impl State {
         }
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), json!(self.store.version().to_string()));
-        let items: Vec<Value> = items.iter().map(|(_, object)| listed(object, &ask.served)).collect();
-        Ok(Reply::Json(200, list_of(&ask.served, metadata, items)))
+        let items = items.iter().map(|(_, object)| present(object, &ask.served)).collect();
+        Ok(Reply::List(Box::new(Listing::of(&ask.served, metadata, items))))
     }
 
     fn remove(&mut self, ask: &Ask<'_>, place: &Place, options: &Options) -> Result<Left, Problem> {
@@ -124,19 +125,19 @@ fn not_deleted(ask: &Ask<'_>, name: &str, refusal: &Refusal) -> Problem {
     Problem::conflict(&ask.served.group, &ask.served.kind, name, &why)
 }
 
-fn answer(ask: &Ask<'_>, left: &Left) -> Value {
+fn answer(ask: &Ask<'_>, left: &Left) -> Reply {
     const RETURNED: [&str; 4] = ["services", "serviceaccounts", "pods", "persistentvolumeclaims"];
     let served = &ask.served;
     let object = match left {
-        Left::There(object) => return present(object, served),
+        Left::There(object) => return Reply::Object(200, present(object, served)),
         Left::Gone(object) => object,
     };
     if served.builtin && RETURNED.contains(&served.plural.as_str()) {
-        return present(object, served);
+        return Reply::Object(200, present(object, served));
     }
     let mut details = json!({"name": object.name(), "kind": served.plural, "uid": object.uid().unwrap_or_default()});
     if !served.group.is_empty() {
         details["group"] = json!(served.group);
     }
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+    Reply::Json(200, json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}))
 }

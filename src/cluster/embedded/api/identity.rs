@@ -85,7 +85,7 @@ pub(super) fn still_of_kind(object: &mut Object, name: &str, served: &Served) ->
         };
     }
     if kind.is_empty() {
-        let text = Value::Object(object.0.clone());
+        let text = object.as_value();
         return Err(unpatchable(object, &format!("Object 'Kind' is missing in '{text}'")));
     }
     if api_version.is_empty() {
@@ -117,7 +117,7 @@ pub(super) fn applies_to(config: &Object, served: &Served) -> Result<(), Problem
 }
 
 fn unpatchable(object: &Object, why: &str) -> Problem {
-    let text = Value::Object(object.0.clone()).to_string();
+    let text = object.as_value().to_string();
     let message = format!("Invalid value: {text:?}: {why}");
     Problem::invalid("", "", "", &[FieldFault { reason: "FieldValueInvalid", field: "patch".to_owned(), message }])
 }

@@ -36,8 +36,7 @@ impl Form {
 }
 
 /// The patched value.
-pub fn patched(stored: &Value, patch: &Value, form: Form) -> Result<Value, Problem> {
-    let mut value = stored.clone();
+pub fn patched(mut value: Value, patch: &Value, form: Form) -> Result<Value, Problem> {
     match form {
         Form::Merge if patch.is_object() => json_patch::merge(&mut value, patch),
         Form::Merge | Form::Apply => return Err(Problem::bad_request("the patch is no JSON object")),

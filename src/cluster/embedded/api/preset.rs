@@ -8,7 +8,7 @@ use super::kinds::Served;
 
 /// Fills in what the API server fills in for a built-in kind. Fields whose parent is absent stay absent.
 pub fn fill(object: &mut Object, served: &Served) {
-    let mut value = Value::Object(std::mem::take(&mut object.0));
+    let mut value = std::mem::take(object).into_value();
     match (served.group.as_str(), served.plural.as_str()) {
         ("", "pods") => pod(&mut value["spec"]),
         ("apps", "deployments") => {
@@ -48,11 +48,11 @@ pub fn fill(object: &mut Object, served: &Served) {
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition(&mut value),
         _ => {}
     }
-    if let Value::Object(mut fields) = value {
-        // Looking into an absent spec left an empty one behind.
-        fields.retain(|name, value| name != "spec" || !value.is_null());
-        object.0 = fields;
+    // Looking into an absent spec left an empty one behind.
+    if let Some(fields) = value.as_object_mut().filter(|fields| fields.get("spec").is_some_and(Value::is_null)) {
+        fields.remove("spec");
     }
+    *object = Object::from_value(value).unwrap_or_default();
 }
 
 /// A Job's pods are its own by its UID, unless it says otherwise.

@@ -1,13 +1,12 @@
 //! Reading: one object, and lists with selectors and pages.
 
-use std::sync::Arc;
-
 use plinth_api::{ClusterKey, Object};
 use plinth_engine::schema::{apply_object_defaults, prune_object};
 use serde_json::{Map, Value, json};
 
 use super::{
     kinds::Served,
+    listing::Listing,
     problem::Problem,
     state::{Ask, Reply, State},
 };
@@ -23,7 +22,7 @@ impl State {
     pub(super) fn get(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
         let name = ask.target.name.clone().unwrap_or_default();
         let object = self.seen(ask, &name)?;
-        Ok(Reply::Json(200, present(&object, &ask.served)))
+        Ok(Reply::Object(200, present(&object, &ask.served)))
     }
 
     pub(super) fn list(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
@@ -45,37 +44,14 @@ impl State {
                 metadata.insert("remainingItemCount".to_owned(), json!(left));
             }
         }
-        let items: Vec<Value> =
-            page.items.iter().map(|(place, object)| listed(object, &ask.shape(&self.registry, place))).collect();
-        Ok(Reply::Json(200, list_of(&ask.served, metadata, items)))
+        let items = page.items.iter().map(|(place, object)| present(object, &ask.shape(&self.registry, place)));
+        Ok(Reply::List(Box::new(Listing::of(&ask.served, metadata, items.collect()))))
     }
-}
-
-/// A list object.
-pub(super) fn list_of(served: &Served, metadata: Map<String, Value>, items: Vec<Value>) -> Value {
-    let mut list = Map::new();
-    list.insert("kind".to_owned(), json!(served.list_kind));
-    list.insert("apiVersion".to_owned(), json!(served.api_version()));
-    list.insert("metadata".to_owned(), Value::Object(metadata));
-    list.insert("items".to_owned(), Value::Array(items));
-    Value::Object(list)
-}
-
-/// An object in a list: built-in kinds leave their type out.
-pub(super) fn listed(object: &Arc<Object>, served: &Served) -> Value {
-    let mut value = present(object, served);
-    if served.builtin
-        && let Value::Object(fields) = &mut value
-    {
-        fields.remove("apiVersion");
-        fields.remove("kind");
-    }
-    value
 }
 
 /// An object in the version that is asked for. A CRD's schema of today decides what is shown, and that of the storage
-/// version gives the defaults, as in Kubernetes.
-pub(crate) fn present(object: &Object, served: &Served) -> Value {
+/// version gives the defaults, as in Kubernetes. What is shown as it is stored is shared with the store.
+pub(crate) fn present(object: &Object, served: &Served) -> Object {
     let mut object = object.clone();
     let shown = Value::String(served.api_version());
     let is_stored = object.0.get("apiVersion") == Some(&shown);
@@ -88,7 +64,7 @@ pub(crate) fn present(object: &Object, served: &Served) -> Value {
             apply_object_defaults(&mut object, &served.schema);
         }
     }
-    object.into_value()
+    object
 }
 
 /// The selection that a request's query asks for.

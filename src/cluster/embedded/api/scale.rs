@@ -73,7 +73,7 @@ impl State {
         if form == Form::Apply {
             return self.apply_scale(ask, paths, &old, body);
         }
-        let scale = read(ask, patch::patched(&shown(&old, paths)?, &body, form)?)?;
+        let scale = read(ask, patch::patched(shown(&old, paths)?, &body, form)?)?;
         let count = count(&scale).map_err(|why| {
             let message = format!("Invalid value: {}: {why}", scale.spec());
             Problem::invalid("", "", "", &[FieldFault { reason: "FieldValueInvalid", field: "patch".to_owned(), message }])
@@ -87,7 +87,7 @@ impl State {
         let precondition = precondition(ask, scale);
         let checked = self.store.checked(&ask.place(old.name()), &precondition);
         checked.map_err(|refusal| refused(ask, old.name(), &refusal))?;
-        let mut object = Object::from_value(present(old, &ask.served)).unwrap_or_default();
+        let mut object = present(old, &ask.served);
         set(&mut object, paths, json!(count));
         admit(ask, &mut object, Some(old), Vec::new())?;
         let reset: &[&str] = if ask.served.status { &["status"] } else { &[] };
@@ -105,7 +105,7 @@ impl State {
         config.0.insert("kind".to_owned(), json!(ask.served.kind));
         config.metadata_mut().insert("name".to_owned(), json!(old.name()));
         set(&mut config, paths, json!(count));
-        let stored = Object::from_value(present(old, &ask.served)).unwrap_or_default();
+        let stored = present(old, &ask.served);
         let (manager, force) = (ask.manager(Operation::Apply), ask.call.query.is("force"));
         let mut object = managers::applied(&stored, &config, &ask.served.schema, &manager, force, &ask.time())
             .map_err(|error| not_applied(ask, &config, of_scales(error)))?;
@@ -223,7 +223,7 @@ fn not_below_zero(ask: &Ask<'_>, paths: &Paths, name: &str, count: i64) -> Resul
 fn set(object: &mut Object, paths: &Paths, count: Value) {
     let steps = steps(&paths.wanted);
     let Some((last, above)) = steps.split_last() else { return };
-    let mut fields = &mut object.0;
+    let mut fields = &mut *object.0;
     for step in above {
         let below = fields.entry((*step).to_owned()).or_insert_with(|| json!({}));
         let Value::Object(below) = below else { return };

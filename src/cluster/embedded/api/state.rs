@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     kinds::{Registry, Served},
+    listing::Listing,
     problem::Problem,
     rbac::{self, Acting, User},
     route::{QueryText, Target},
@@ -66,6 +67,10 @@ pub struct Call {
 pub enum Reply {
     /// JSON.
     Json(u16, Value),
+    /// An object.
+    Object(u16, Object),
+    /// A list of objects.
+    List(Box<Listing>),
     /// JSON that is written out already.
     Written(u16, Bytes),
     /// Text.
@@ -78,8 +83,8 @@ impl Reply {
     /// HTTP status.
     pub fn code(&self) -> u16 {
         match self {
-            Self::Json(code, _) | Self::Written(code, _) | Self::Text(code, _) => *code,
-            Self::Watch(_) => 200,
+            Self::Json(code, _) | Self::Object(code, _) | Self::Written(code, _) | Self::Text(code, _) => *code,
+            Self::List(_) | Self::Watch(_) => 200,
         }
     }
 }
@@ -158,7 +163,7 @@ impl State {
         let manager = ask.manager(Operation::Update);
         managers::updated(&zero(&ask.served), &mut object, &ask.served.schema, &manager, &["status"], &ask.time());
         object.0.insert("status".to_owned(), status.ok_or_else(Problem::no_method)?);
-        Ok(Reply::Json(201, object.into_value()))
+        Ok(Reply::Object(201, object))
     }
 
     /// What somebody may do in a namespace; the answer does not say which one.
@@ -169,7 +174,7 @@ impl State {
         object.metadata_mut();
         object.0.insert("spec".to_owned(), json!({}));
         object.0.insert("status".to_owned(), status);
-        Ok(Reply::Json(201, object.into_value()))
+        Ok(Reply::Object(201, object))
     }
 
     /// A UID: from the seed and a count, so that the same requests give the same objects.
@@ -330,7 +335,7 @@ impl Ask<'_> {
             return Ok(());
         }
         let message = if kind.is_empty() {
-            format!("Object 'Kind' is missing in '{}'", Value::Object(object.0.clone()))
+            format!("Object 'Kind' is missing in '{}'", object.as_value())
         } else if self.served.builtin {
             let version = api_version.rsplit('/').next().unwrap_or_default();
             let internal = self.served.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");

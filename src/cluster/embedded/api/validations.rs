@@ -102,10 +102,8 @@ impl Rules {
         if old == Some(object) {
             return Vec::new();
         }
-        let value = Value::Object(object.0.clone());
-        let old = old.map(|old| Value::Object(old.0.clone()));
         let mut faults = Vec::new();
-        self.value(&value, old.as_ref(), "", &mut faults);
+        self.value(object.as_value(), old.map(Object::as_value), "", &mut faults);
         faults.truncate(MAX_FAULTS);
         faults
     }

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use serde_json::{Map, Value, json};
+use plinth_api::Object;
+use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
@@ -33,7 +35,7 @@ pub struct WatchPlan {
     resource: Resource,
     filter: Filter,
     from: u64,
-    first: Vec<Value>,
+    first: Vec<Line>,
     bookmarks: bool,
     timeout: Duration,
 }
@@ -76,20 +78,30 @@ impl State {
     }
 }
 
-fn line(kind: &str, object: Value) -> Value {
-    Value::Object(Map::from_iter([("type".to_owned(), json!(kind)), ("object".to_owned(), object)]))
+/// One event of a stream.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// The object, which a bookmark has little of; a `Status` where something is wrong.
+    pub object: Object,
+    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+}
+
+fn line(kind: &'static str, object: Object) -> Line {
+    Line { object, kind }
 }
 
 impl WatchPlan {
-    fn bookmark(&self, annotations: &Value) -> Value {
+    fn bookmark(&self, annotations: &Value) -> Line {
         let mut object = json!({"kind": self.served.kind, "apiVersion": self.served.api_version(), "metadata": {"resourceVersion": self.from.to_string()}});
         if annotations.is_object() {
             object["metadata"]["annotations"] = annotations.clone();
         }
-        line("BOOKMARK", object)
+        line("BOOKMARK", Object::from_value(object).unwrap_or_default())
     }
 
-    fn line(&self, event: &Event, registry: &Registry) -> Value {
+    fn line(&self, event: &Event, registry: &Registry) -> Line {
         let kind = match event.kind {
             EventKind::Added => "ADDED",
             EventKind::Modified => "MODIFIED",
@@ -111,23 +123,25 @@ struct Running {
 }
 
 /// The lines of a watch, until its time is over, its versions are forgotten, or the control plane is gone.
-pub(crate) fn lines(shared: Arc<Shared>, plan: WatchPlan) -> impl Stream<Item = Bytes> + Send {
+pub(crate) fn lines(shared: Arc<Shared>, plan: WatchPlan) -> impl Stream<Item = Vec<Line>> + Send {
     let now = Instant::now();
     let cuts = shared.lock().faults.cuts;
     let running = Running { shared, cuts, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
-    stream::unfold(running, async |mut running| {
-        let lines = running.next().await?;
-        let mut text = Vec::new();
-        for line in &lines {
-            serde_json::to_writer(&mut text, line).expect("JSON values always serialize");
-            text.push(b'\n');
-        }
-        Some((Bytes::from(text), running))
-    })
+    stream::unfold(running, async |mut running| Some((running.next().await?, running)))
+}
+
+/// As text, each on a line of its own.
+pub(crate) fn text(lines: &[Line]) -> Bytes {
+    let mut text = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut text, line).expect("JSON values always serialize");
+        text.push(b'\n');
+    }
+    text.into()
 }
 
 impl Running {
-    async fn next(&mut self) -> Option<Vec<Value>> {
+    async fn next(&mut self) -> Option<Vec<Line>> {
         if !self.plan.first.is_empty() {
             return Some(std::mem::take(&mut self.plan.first));
         }
@@ -153,7 +167,7 @@ impl Running {
         None
     }
 
-    fn news(&mut self) -> Vec<Value> {
+    fn news(&mut self) -> Vec<Line> {
         let state = self.shared.lock();
         if state.faults.cuts != self.cuts {
             self.ended = true;
@@ -167,7 +181,7 @@ impl Running {
             Err(expired) => {
                 self.ended = true;
                 let message = format!("too old resource version: {} ({})", expired.asked, expired.oldest);
-                vec![line("ERROR", Problem::expired(message).status())]
+                vec![line("ERROR", Object::from_value(Problem::expired(message).status()).unwrap_or_default())]
             }
         }
     }

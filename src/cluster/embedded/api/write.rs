@@ -82,7 +82,7 @@ impl State {
             self.stored(&place, &created, ask.call.now);
             created
         };
-        Ok(Reply::Json(201, present(&created, &ask.served)))
+        Ok(Reply::Object(201, present(&created, &ask.served)))
     }
 
     /// Whether the kind's CRD is being deleted.
@@ -141,7 +141,7 @@ impl State {
             return self.apply(ask, &name, body);
         }
         let old = self.seen(ask, &name)?;
-        let patched = patch::patched(&present(&old, &ask.served), &body, form)?;
+        let patched = patch::patched(present(&old, &ask.served).into_value(), &body, form)?;
         let mut object = Object::from_value(patched).ok_or_else(|| Problem::bad_request("the patched value is no object"))?;
         identity::still_of_kind(&mut object, &name, &ask.served)?;
         if let Some(namespace) = &ask.target.namespace {
@@ -175,7 +175,7 @@ impl State {
     /// Stores a state that was admitted.
     fn put(&mut self, ask: &Ask<'_>, name: &str, object: Object, precondition: &Precondition) -> Result<Reply, Problem> {
         let left = self.keep(ask, name, object, precondition)?;
-        Ok(Reply::Json(200, present(left.object(), &ask.served)))
+        Ok(Reply::Object(200, present(left.object(), &ask.served)))
     }
 
     /// Stores a state that was admitted, or says what a dry run would.
@@ -210,10 +210,7 @@ impl State {
     fn apply(&mut self, ask: &Ask<'_>, name: &str, body: Value) -> Result<Reply, Problem> {
         let mut config = Object::from_value(body).ok_or_else(|| Problem::bad_request("the body is no object"))?;
         if config.0.get("apiVersion").is_none() || config.0.get("kind").is_none() {
-            return Err(Problem::bad_request(format!(
-                "Object 'Kind' is missing in '{}'",
-                Value::Object(std::mem::take(&mut config.0))
-            )));
+            return Err(Problem::bad_request(format!("Object 'Kind' is missing in '{}'", config.as_value())));
         }
         identity::applies_to(&config, &ask.served)?;
         if config.at(&["metadata", "managedFields"]).is_some_and(|fields| !fields.is_null()) {
@@ -307,7 +304,7 @@ fn applied(ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, P
         config.0.remove("status");
     }
     let force = ask.call.query.is("force");
-    let old = Object::from_value(present(old, &ask.served)).unwrap_or_default();
+    let old = present(old, &ask.served);
     managers::applied(&old, config, &ask.served.schema, &ask.manager(Operation::Apply), force, &ask.time())
         .map_err(|error| not_applied(ask, config, error))
 }
@@ -451,7 +448,7 @@ pub(super) fn invalid(ask: &Ask<'_>, name: &str, faults: &[FieldFault]) -> Probl
 fn well_typed(ask: &Ask<'_>, object: &Object) -> Result<(), Problem> {
     let served = &ask.served;
     let found = if served.builtin {
-        check::mistyped(&Value::Object(object.0.clone()), &served.schema, "")
+        check::mistyped(object.as_value(), &served.schema, "")
     } else {
         let metadata = served.schema.field("metadata").zip(object.0.get("metadata"));
         metadata.and_then(|(schema, value)| check::mistyped(value, schema, "metadata"))
@@ -499,7 +496,7 @@ fn without_unknown(object: &mut Object, schema: &Schema) -> Vec<String> {
 
 fn nulls_gone(object: &mut Object, schema: &Schema) {
     let metadata = object.0.remove("metadata");
-    let mut value = Value::Object(std::mem::take(&mut object.0));
+    let mut value = std::mem::take(object).into_value();
     check::without_nulls(&mut value, schema);
     *object = Object::from_value(value).unwrap_or_default();
     if let Some(metadata) = metadata {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plinth_api::Object;
 use plinth_engine::schema::Schema;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::{
@@ -144,7 +144,7 @@ fn written(manager: &Manager, set: &FieldSet, time: &str) -> Value {
 /// `reset` names top-level fields that this write cannot change, such as `status`.
 pub fn updated(old: &Object, new: &mut Object, schema: &Schema, manager: &Manager, reset: &[&str], time: &str) {
     let mut managers = read(old);
-    let comparison = owned_part(typed::compare(&bare(old), &bare(new), schema), reset);
+    let comparison = owned_part(typed::compare(old.as_value(), new.as_value(), schema), reset);
     take_over(&mut managers, &comparison, manager);
     let mine = managers.get(manager).map(|(set, _)| set.clone()).unwrap_or_default();
     let next = mine.union(&comparison.added).union(&comparison.modified).difference(&comparison.removed);
@@ -165,21 +165,21 @@ pub fn applied(
     force: bool,
     time: &str,
 ) -> Result<Object, ApplyError> {
-    let (before, config) = (bare(stored), bare(config));
-    typed::check(&config, schema)?;
+    let (before, config) = (stored.as_value(), config.as_value());
+    typed::check(config, schema)?;
     let mut managers = read(stored);
-    let set = stripped(typed::fields(&config, schema));
+    let set = stripped(typed::fields(config, schema));
     let last = managers.remove(manager);
     let unchanged = last.as_ref().is_some_and(|(last, _)| *last == set);
     let at = last.as_ref().filter(|_| unchanged).map_or_else(|| time.to_owned(), |(_, at)| at.clone());
     let dropped = last.filter(|(last, _)| !last.difference(&set).is_empty());
     managers.insert(manager.clone(), (set, at));
-    let merged = typed::merge(&before, &config, schema);
+    let merged = typed::merge(before, config, schema);
     let merged = match &dropped {
         Some((last, _)) => without_dropped(&merged, last, &managers, schema),
         None => merged,
     };
-    let comparison = owned_part(typed::compare(&before, &merged, schema), &[]);
+    let comparison = owned_part(typed::compare(before, &merged, schema), &[]);
     if !force {
         let conflicts = conflicts(&managers, &comparison, manager);
         if !conflicts.is_empty() {
@@ -264,13 +264,4 @@ fn stripped(mut set: FieldSet) -> FieldSet {
     let mut own = FieldSet::default();
     own.insert(&[metadata]);
     set.difference(&own)
-}
-
-/// The object without its managers.
-fn bare(object: &Object) -> Value {
-    let mut fields: Map<String, Value> = object.0.clone();
-    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-        metadata.remove("managedFields");
-    }
-    Value::Object(fields)
 }

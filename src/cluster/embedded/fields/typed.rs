@@ -250,11 +250,9 @@ impl Comparison {
         let names: BTreeSet<&String> = old.into_iter().chain(new).flat_map(Map::keys).collect();
         for name in names {
             let (old, new) = (old.and_then(|map| map.get(name)), new.and_then(|map| map.get(name)));
-            if old != new {
-                path.push(Step::field(name));
-                self.walk(old, new, below(schema, name), path);
-                path.pop();
-            }
+            path.push(Step::field(name));
+            self.walk(old, new, below(schema, name), path);
+            path.pop();
         }
     }
 
@@ -278,12 +276,12 @@ fn keyed<'a>(list: Option<&'a Value>, shape: &Shape<'_>, items: &Schema) -> BTre
 pub fn merge(stored: &Value, applied: &Value, schema: &Schema) -> Value {
     match (stored, applied, shape(applied, schema)) {
         (Value::Object(old), Value::Object(new), Fields) => {
-            let mut merged = old.clone();
-            for (name, value) in new {
-                let value = old.get(name).map_or_else(|| value.clone(), |stored| merge(stored, value, below(schema, name)));
-                merged.insert(name.clone(), value);
-            }
-            Value::Object(merged)
+            let of_old = old.iter().map(|(name, stored)| match new.get(name) {
+                Some(value) => (name.clone(), merge(stored, value, below(schema, name))),
+                None => (name.clone(), stored.clone()),
+            });
+            let added = new.iter().filter(|(name, _)| !old.contains_key(*name));
+            Value::Object(of_old.chain(added.map(|(name, value)| (name.clone(), value.clone()))).collect())
         }
         (Value::Array(old), Value::Array(new), shape @ (Set | Keyed(_))) => {
             Value::Array(merge_lists(&stepped(old, &shape, items(schema)), &stepped(new, &shape, items(schema)), items(schema)))

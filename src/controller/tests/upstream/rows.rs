@@ -319,7 +319,7 @@ async fn accepted(stage: &Stage, name: &str, status: &str, step: &Value) -> Resu
 /// Whether an object has what a step says.
 fn is(object: Option<&Object>, step: &Value, has: &Value) -> bool {
     let Some(object) = object else { return false };
-    let value = Value::Object(object.0.clone());
+    let value = object.as_value();
     let status = object.status().to_string();
     has.as_object().into_iter().flatten().all(|(path, wanted)| value.pointer(path) == Some(wanted))
         && step["lacks"].as_array().into_iter().flatten().all(|path| value.pointer(path.as_str().unwrap()).is_none())

@@ -110,7 +110,7 @@ fn compare(golden: &Golden, cluster: &Cluster) -> Differences {
             found.insert(key.to_string(), "is not applied".to_owned());
             continue;
         };
-        contained(&Value::Object(ours.0.clone()), &Value::Object(child.0.clone()), &key.to_string(), &mut found);
+        contained(ours.as_value(), child.as_value(), &key.to_string(), &mut found);
         for list in ["labels", "annotations"] {
             let (ours, theirs) = (metadata(ours, list), metadata(child, list));
             contained(&ours, &theirs, &format!("{key} {list}"), &mut found);

@@ -40,7 +40,7 @@ pub fn generate(owner: Owner<'_>, schema: &RgdSchema, spec: Schema, status: Sche
         "subresources": {"status": {}},
         "additionalPrinterColumns": columns(schema),
     });
-    let Value::Object(crd) = json!({
+    let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": metadata(owner, schema),
@@ -50,10 +50,8 @@ pub fn generate(owner: Owner<'_>, schema: &RgdSchema, spec: Schema, status: Sche
             "scope": match schema.scope { Scope::Namespaced => "Namespaced", Scope::Cluster => "Cluster" },
             "versions": [version],
         },
-    }) else {
-        unreachable!("it is written as an object just above")
-    };
-    Object(crd)
+    });
+    Object::from_value(crd).expect("it is written as an object just above")
 }
 
 fn instance_schema(spec: Schema, status: Schema) -> Schema {
