@@ -1,6 +1,6 @@
 //! The sample's channel with images that a node can run, and plinth's own component in it.
 
-use std::{fs, path::Path};
+use std::{fs, io::Write, path::Path};
 
 use crate::distribution::Distribution;
 
@@ -30,6 +30,8 @@ pub(crate) struct Images {
     pub(crate) sample: Distribution,
     /// The same with plinth's own component.
     pub(crate) whole: Distribution,
+    /// The release after that: another image of the operator.
+    pub(crate) next: Distribution,
     /// What the node itself needs.
     pub(crate) pause: Distribution,
 }
@@ -37,14 +39,17 @@ pub(crate) struct Images {
 impl Images {
     pub(crate) fn make() -> Self {
         let sample = sample();
-        let whole = sample_with_plinth();
+        let (whole, next) = (sample_with_plinth(), sample_with_plinth());
+        next.next("v0.19.2");
+        // Bytes after a program's end make another image, and the same program.
+        fs::OpenOptions::new().append(true).open(next.file("bin/openmcp-operator")).unwrap().write_all(b"v0.19.2").unwrap();
         let pause = Distribution::sample();
         fs::write(pause.file("channel.yaml"), PAUSE).unwrap();
         for file in ["instance.yaml", "scenario.yaml"] {
             fs::remove_file(pause.file(file)).unwrap();
         }
         add_program(&pause, "pause", "pause");
-        Self { sample, whole, pause }
+        Self { sample, whole, next, pause }
     }
 }
 

@@ -1,6 +1,9 @@
-//! A platform's life on the node: up, a leader that dies, a child that is deleted, down.
+//! A platform's life on the node: up, to the next release and back, a leader that dies, a child that is deleted, down.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -80,11 +83,7 @@ impl<'a> Life<'a> {
             assert_eq!(spec.service_account_name.as_deref(), Some(rights::NAME));
             self.assert_pulled(pod);
         }
-        let operators = Api::<Pod>::default_namespaced(self.client.clone());
-        let operators = operators.list(&ListParams::default().labels("app=openmcp-operator")).await.unwrap();
-        let [operator] = &operators.items[..] else { panic!("{} pods play the operator", operators.items.len()) };
-        assert!(pods::is_ready(operator), "{:?}", operator.status);
-        self.assert_pulled(operator);
+        self.assert_pulled(&pods::operator(&self.client).await);
         plinth(&["status", "--wait", "--kubeconfig", &kubeconfig]).await.with_code(0);
         eprintln!("SHOW 05 node from {name} to Ready and handed over {} ms, 3 pods run its images by digest", took.as_millis());
     }
@@ -94,6 +93,36 @@ impl<'a> Life<'a> {
         let images = pods::images(pod);
         let is_its = |image: &String| image.starts_with(&self.place) && image.contains("@sha256:");
         assert!(!images.is_empty() && images.iter().all(is_its), "{}: {images:?}", pod.name_any());
+    }
+
+    /// To the next release and back. The pods do both: what is run here asks them, as an operator does.
+    pub(crate) async fn next_and_back(&self, images: &Images) {
+        let before = pods::images(&pods::operator(&self.client).await);
+        send(self.node, &images.next, "channel", &["channel", "pack"]).await;
+        let leader = pods::leader(&self.client, "").await;
+        let (took, runs) = self.asked("upgrade", "v0.0.5").await;
+        assert!(runs.is_disjoint(&before), "{runs:?}");
+        let (back, runs) = self.asked("rollback", "v0.0.4").await;
+        assert_eq!(runs, before);
+        assert_eq!(pods::leader(&self.client, "").await, leader, "the same process did both");
+        eprintln!(
+            "SHOW 05 node upgraded to v0.0.5 with another image and all Ready after {} ms, rolled back to v0.0.4 and all Ready after {} ms",
+            took.as_millis(),
+            back.as_millis()
+        );
+    }
+
+    /// Asks for another release; how long it took, and which images the operator's pod runs then.
+    async fn asked(&self, verb: &str, version: &str) -> (Duration, BTreeSet<String>) {
+        let (kubeconfig, host) = (self.node.kubeconfig(), self.node.registry.host());
+        let began = Instant::now();
+        let moved = plinth(&[verb, "--apply", "--kubeconfig", &kubeconfig, "--plain-http", &host]).await.with_code(0);
+        let took = began.elapsed();
+        assert!(moved.stderr.contains(&format!("runs {version} and is ready")), "{}", moved.stderr);
+        plinth(&["status", "--wait", "--kubeconfig", &kubeconfig]).await.with_code(0);
+        let operator = pods::operator(&self.client).await;
+        self.assert_pulled(&operator);
+        (took, pods::images(&operator))
     }
 
     /// The leader's pod ends at once: the other one goes on in time and writes nothing that is as it should be.

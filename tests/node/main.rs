@@ -50,6 +50,7 @@ async fn inside_of_the_machine() {
     let told = node.tells_when_it_fails();
     life::send(&node, &images.pause, "images", &["bundle", "create"]).await;
     let life = Life::from_the_registry(&node, &images).await;
+    life.next_and_back(&images).await;
     life.leader_dies().await;
     life.child_is_deleted().await;
     life.account_is_confined().await;

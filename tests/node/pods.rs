@@ -39,7 +39,20 @@ pub(crate) async fn both(client: &Client) -> Vec<Pod> {
     }
 }
 
-pub(crate) fn is_ready(pod: &Pod) -> bool {
+/// The pod that plays the operator, once it is the only one and ready.
+pub(crate) async fn operator(client: &Client) -> Pod {
+    let (pods, began) = (Api::<Pod>::default_namespaced(client.clone()), Instant::now());
+    loop {
+        let mut found = pods.list(&ListParams::default().labels("app=openmcp-operator")).await.unwrap().items;
+        if found.len() == 1 && is_ready(&found[0]) {
+            return found.remove(0);
+        }
+        assert!(began.elapsed() < LIMIT, "{} pods play the operator", found.len());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|list| list.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
 }

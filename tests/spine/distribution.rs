@@ -58,6 +58,24 @@ impl Distribution {
         (before.matches('\n').count() + 1, at - before.rfind('\n').map_or(0, |end| end + 1) + 1)
     }
 
+    /// Makes the next release of it, v0.0.5, with this version of the operator.
+    pub(crate) fn next(&self, version: &str) {
+        for (from, to) in [
+            ("openmcp-operator\n    version: v0.19.1".to_owned(), format!("openmcp-operator\n    version: {version}")),
+            ("images/openmcp-operator:v0.19.1".to_owned(), format!("images/openmcp-operator:{version}")),
+            ("openmcp-operator-rgd\n    version: v0.0.2".to_owned(), "openmcp-operator-rgd\n    version: v0.0.3".to_owned()),
+            ("openmcp-operator, version: v0.19.1}".to_owned(), format!("openmcp-operator, version: {version}}}")),
+            ("openmcp-operator-rgd, version: v0.0.2}".to_owned(), "openmcp-operator-rgd, version: v0.0.3}".to_owned()),
+            (
+                "open-control-plane-platform\n    version: v0.0.4".to_owned(),
+                "open-control-plane-platform\n    version: v0.0.5".to_owned(),
+            ),
+        ] {
+            self.edit("channel.yaml", &from, &to);
+        }
+        self.edit(OPERATOR_RGD, "semver: v0.19.1", &format!("semver: {version}"));
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
