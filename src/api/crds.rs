@@ -61,5 +61,10 @@ pub fn platform() -> Vec<Object> {
     [KRO_RGD, KRO_REVISION].into_iter().chain(DELIVERY).map(|manifest| manifest.object()).collect()
 }
 
+/// Every CRD that plinth's chart brings: those of a platform, and the Platform's own.
+pub fn of_the_chart() -> Vec<Manifest> {
+    [KRO_RGD, KRO_REVISION, PLATFORM].into_iter().chain(DELIVERY).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,7 @@ mod selection;
 pub mod serve;
 pub mod signature;
 mod source;
+mod tarball;
 #[cfg(test)]
 mod testing;
 mod text;

@@ -3,6 +3,7 @@
 //! The image has the executable and the certificate authorities of the build, and nothing else. A folder with one build for each
 //! architecture becomes an index of such images. The same executables give the same bytes: no time, no owner, no name of the machine.
 
+mod chart;
 mod elf;
 mod layer;
 
@@ -19,6 +20,9 @@ use crate::descriptor::Descriptor;
 use crate::digest::Digest;
 use crate::error::RepositoryError;
 use crate::image::ImageReference;
+
+pub use chart::Chart;
+pub(crate) use chart::{HELM, TAR};
 
 /// Name of the component that plinth is.
 pub const COMPONENT: &str = "plinth.dev/plinth";
@@ -147,14 +151,15 @@ pub(crate) struct Added {
     pub(crate) name: String,
     /// Its manifests with their types, the main one first.
     pub(crate) manifests: Vec<(Digest, String)>,
-    /// Bytes of the image: manifests, configurations and layers.
-    pub(crate) size: u64,
+    /// Every resource with its type and its bytes, of the image manifests, configurations and layers; the image comes first.
+    pub(crate) resources: Vec<(&'static str, &'static str, u64)>,
 }
 
-/// Packs the executable and puts it into a component version of its own.
+/// Packs the executable and puts it into a component version of its own, with the chart.
 pub(crate) fn component(
     executable: &Path,
     version: &str,
+    chart: &Chart,
     keep: &Keep<'_>,
     contents: &mut Contents,
 ) -> Result<Added, RepositoryError> {
@@ -163,18 +168,33 @@ pub(crate) fn component(
     let packed = pack(executable, &name, keep, &mut image)?;
     let size = image.blobs.values().map(Payload::size).sum::<Result<u64, _>>()?;
     contents.blobs.extend(image.blobs);
-    let digest =
-        json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "genericBlobDigest/v1", "value": packed.digest.hex()});
-    let access = json!({"type": "localBlob", "localReference": packed.digest.as_str(), "mediaType": packed.media_type, "referenceName": name});
-    let resource = json!({"name": RESOURCE, "version": version, "type": "ociImage", "relation": "local", "access": access, "digest": digest});
-    let document = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": COMPONENT, "version": version, "provider": "plinth.dev",
-        "repositoryContexts": [], "resources": [resource], "sources": [], "componentReferences": []}});
     let manifests = packed.manifests.clone();
-    let mut blobs = Blobs::default();
-    blobs.add(packed, "resource", resource.as_object().expect("an object was just written"));
+    let mut all = vec![(RESOURCE, "ociImage", packed)];
+    all.extend(chart.packed(contents)?);
+    let mut added = Added { name, manifests, resources: Vec::new() };
+    let (mut elements, mut blobs) = (Vec::new(), Blobs::default());
+    for (name, kind, packed) in all {
+        added.resources.push((name, kind, if name == RESOURCE { size } else { packed.size }));
+        let element = resource((name, kind, version), &packed);
+        blobs.add(packed, "resource", element.as_object().expect("an object was just written"));
+        elements.push(element);
+    }
+    let document = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": COMPONENT, "version": version, "provider": "plinth.dev",
+        "repositoryContexts": [], "resources": elements, "sources": [], "componentReferences": []}});
     let read = Descriptor::from_value(document).map_err(|error| RepositoryError::malformed(COMPONENT, error))?;
     store(contents, &read, bytes(&read.document), &blobs);
-    Ok(Added { name, manifests, size })
+    Ok(added)
+}
+
+/// A resource whose bytes are beside its descriptor.
+fn resource((name, kind, version): (&str, &str, &str), packed: &Packed) -> Value {
+    let digest =
+        json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "genericBlobDigest/v1", "value": packed.digest.hex()});
+    let mut access = json!({"type": "localBlob", "localReference": packed.digest.as_str(), "mediaType": packed.media_type});
+    if let Some(reference) = &packed.reference_name {
+        access["referenceName"] = reference.as_str().into();
+    }
+    json!({"name": name, "version": version, "type": kind, "relation": "local", "access": access, "digest": digest})
 }
 
 fn bytes(value: &Value) -> Vec<u8> {

@@ -14,11 +14,15 @@ use plinth_bootstrap::{
     install::{self, Controller},
     rights,
 };
-use plinth_support::{Identity, programs};
+use plinth_support::{ApiServer, Identity, programs};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::in_cluster::{ACCOUNT, Stage};
+use crate::{
+    distribution::Distribution,
+    in_cluster::{ACCOUNT, Stage},
+    plinth::plinth,
+};
 
 /// What stands in the objects where the chart has values.
 const MARKS: [&str; 4] = ["IMAGE", "ARGUMENTS", "PLATFORM", "RESOURCES"];
@@ -52,7 +56,7 @@ fn charts() -> PathBuf {
 /// Every file below `charts`, from the objects that `up` installs.
 fn files() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
-    for crd in definitions() {
+    for crd in crds::of_the_chart() {
         files.insert(format!("plinth/crds/{}.yaml", crd.name), crd.yaml.to_owned());
     }
     let chart = format!(
@@ -69,10 +73,6 @@ fn files() -> BTreeMap<String, String> {
     files
 }
 
-fn definitions() -> Vec<crds::Manifest> {
-    [crds::KRO_RGD, crds::KRO_REVISION, crds::PLATFORM].into_iter().chain(crds::DELIVERY).collect()
-}
-
 /// For kubectl alone: the image's registry is to be replaced.
 fn manifests() -> String {
     let controller =
@@ -80,7 +80,7 @@ fn manifests() -> String {
     let objects = install::without_a_plan(&controller, "default");
     let head =
         format!("# plinth without a chart. Replace {ANYWHERE} by the registry that has it, and name the image by its digest.\n");
-    let crds = definitions().into_iter().map(|crd| crd.yaml.trim_end().to_owned() + "\n");
+    let crds = crds::of_the_chart().into_iter().map(|crd| crd.yaml.trim_end().to_owned() + "\n");
     let documents: Vec<String> = objects.iter().take(1).map(yaml).chain(crds).chain(objects.iter().skip(1).map(yaml)).collect();
     head + &documents.join("---\n")
 }
@@ -154,8 +154,8 @@ fn show_05_chart() {
     let image = format!("r.example/plinth@sha256:{}", "b".repeat(64));
     let rule = json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]});
     let values = json!({"image": image, "platform": "p", "arguments": ["--mirror=http://m.example:5000/x"], "rules": [rule]});
-    let mut rendered = render(&values, rights::NAMESPACE).unwrap();
-    let definitions = rendered.drain(..definitions().len()).map(|object| object.name().to_owned()).collect::<Vec<_>>();
+    let mut rendered = render(&charts().join("plinth"), &values, rights::NAMESPACE).unwrap();
+    let definitions = rendered.drain(..crds::of_the_chart().len()).map(|object| object.name().to_owned()).collect::<Vec<_>>();
     assert!(definitions.contains(&crds::PLATFORM.name.to_owned()), "{definitions:?}");
 
     let arguments = vec!["--mirror=http://m.example:5000/x".to_owned()];
@@ -168,6 +168,7 @@ fn show_05_chart() {
         assert_eq!(rendered.0, expected.0);
     }
 
+    let render = |values: &Value, namespace: &str| render(&charts().join("plinth"), values, namespace);
     assert!(render(&json!({}), rights::NAMESPACE).unwrap_err().contains("image: REF@sha256:DIGEST"));
     assert!(render(&values, "default").unwrap_err().contains("--namespace plinth-system"));
     eprintln!(
@@ -177,13 +178,13 @@ fn show_05_chart() {
     );
 }
 
-/// What Helm's engine makes of the chart; else what it says.
-fn render(values: &Value, namespace: &str) -> Result<Vec<Object>, String> {
+/// What Helm's engine makes of a chart, a folder or packed; else what it says.
+fn render(chart: &Path, values: &Value, namespace: &str) -> Result<Vec<Object>, String> {
     let folder = TempDir::with_prefix("plinth-chart-").unwrap();
     let file = folder.path().join("values.yaml");
     fs::write(&file, values.to_string()).unwrap();
     let program = programs::helm_engine().unwrap();
-    let output = Command::new(program).arg(charts().join("plinth")).arg(file).arg(namespace).output().unwrap();
+    let output = Command::new(program).arg(chart).arg(file).arg(namespace).output().unwrap();
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
@@ -191,19 +192,91 @@ fn render(values: &Value, namespace: &str) -> Result<Vec<Object>, String> {
     Ok(documents.into_iter().filter_map(Object::from_value).collect())
 }
 
+/// plinth as a component holds its image, its chart and the kinds of that; the same files give the same bytes, and what the component's
+/// chart renders installs plinth.
+#[tokio::test(flavor = "multi_thread")]
+async fn show_05_component() {
+    let own = Distribution::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("distributions/plinth"));
+    fs::write(own.file("plinth"), static_program()).unwrap();
+    let (one, two) = (own.pack(&own.file("one.tar")).await, own.pack(&own.file("two.tar")).await);
+    assert!(fs::read(&one).unwrap() == fs::read(&two).unwrap(), "packed again, the same folder gives other bytes");
+    let (ctf, lock) = (own.unpacked().await, plinth(&["channel", "lock", &one]).await.with_code(0));
+    let lock: Value = serde_json::from_str(&lock.stdout).unwrap();
+    let resources = lock["components"][0]["resources"].as_array().unwrap();
+    let names: Vec<&str> = resources.iter().map(|resource| resource["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["image", "chart", "crds"], "{lock:#}");
+
+    let (folder, chart) = (own.file("out"), own.file("plinth.tgz"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&chart, ctf.read(&digest_of(&resources[1])).unwrap()).unwrap();
+    untar("-xzf", &chart, &folder);
+    assert_eq!(texts(&folder.join("plinth")), texts(&charts().join("plinth")), "the chart is another one");
+    let (kinds, crds) = (own.file("kinds"), own.file("crds.tar"));
+    fs::create_dir(&kinds).unwrap();
+    fs::write(&crds, ctf.read(&digest_of(&resources[2])).unwrap()).unwrap();
+    untar("-xf", &crds, &kinds);
+    assert_eq!(texts(&kinds), texts(&charts().join("plinth/crds")), "the kinds are others");
+
+    let server = tokio::task::spawn_blocking(ApiServer::start).await.unwrap().unwrap();
+    let image = format!("r.example/plinth@sha256:{}", "b".repeat(64));
+    let rendered = render(&chart, &json!({"image": image}), rights::NAMESPACE).unwrap();
+    kubectl(&server, &["create", "namespace", rights::NAMESPACE]);
+    let file = own.file("rendered.yaml");
+    fs::write(&file, rendered.iter().map(yaml).collect::<Vec<_>>().join("---\n")).unwrap();
+    kubectl(&server, &["apply", "--server-side", "-f", &file.display().to_string()]);
+    let wait = ["wait", "--for=condition=Established", "--timeout=60s", "-f"];
+    kubectl(&server, &[&wait[..], &[&kinds.display().to_string()]].concat());
+    kubectl(&server, &["get", "deployment", rights::NAME, "-n", rights::NAMESPACE]);
+    eprintln!(
+        "SHOW 05 component image, chart of {} files and {} kinds in one component, the same bytes twice; its chart applied to an API server",
+        texts(&charts().join("plinth")).len(),
+        crds::of_the_chart().len()
+    );
+}
+
+/// As much of an executable as a packer looks at.
+fn static_program() -> Vec<u8> {
+    let mut bytes = vec![0; 50_000];
+    bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
+    bytes[18] = 0x3e;
+    bytes
+}
+
+fn digest_of(resource: &Value) -> String {
+    resource["digest"].as_str().unwrap().to_owned()
+}
+
+/// Every file below a folder, by its path.
+fn texts(folder: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            found.extend(texts(&path).into_iter().map(|(below, text)| (format!("{name}/{below}"), text)));
+        } else {
+            found.insert(name, fs::read_to_string(&path).unwrap());
+        }
+    }
+    found
+}
+
+fn untar(how: &str, archive: &Path, into: &Path) {
+    assert!(Command::new("tar").arg(how).arg(archive).arg("-C").arg(into).status().unwrap().success());
+}
+
+fn kubectl(server: &ApiServer, arguments: &[&str]) {
+    let mut command = Command::new(programs::server("kubectl").unwrap());
+    let output = command.arg("--kubeconfig").arg(server.kubeconfig(Identity::Admin)).args(arguments).output().unwrap();
+    assert!(output.status.success(), "kubectl {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+}
+
 /// Applied by kubectl, the manifests are enough for the controller to be ready: by its own role, with no Platform there yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn show_05_manifests() {
     let stage = Stage::set().await;
     let client = stage.world.client().await;
-    let kubectl = Command::new(programs::server("kubectl").unwrap())
-        .arg("--kubeconfig")
-        .arg(stage.world.server.kubeconfig(Identity::Admin))
-        .args(["apply", "--server-side", "-f"])
-        .arg(charts().join("plinth.yaml"))
-        .output()
-        .unwrap();
-    assert!(kubectl.status.success(), "{}", String::from_utf8_lossy(&kubectl.stderr));
+    kubectl(&stage.world.server, &["apply", "--server-side", "-f", &charts().join("plinth.yaml").display().to_string()]);
     let mut pod = stage.start_pod(&client).await;
     pod.until_ready().await;
     let events = stage.audit().events().unwrap();

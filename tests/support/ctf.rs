@@ -100,7 +100,8 @@ impl Ctf {
         assert_eq!(status.as_u16(), 201, "push manifest {reference} to {repository}");
     }
 
-    fn read(&self, digest: &str) -> io::Result<Vec<u8>> {
+    /// A blob's bytes.
+    pub fn read(&self, digest: &str) -> io::Result<Vec<u8>> {
         fs::read(self.blob(digest))
     }
 

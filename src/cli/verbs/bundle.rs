@@ -11,7 +11,7 @@ use plinth_releasechannel::{
 use plinth_run::Outcome;
 use serde_json::{Value, json};
 
-use super::own_image;
+use super::{own_chart, own_image};
 use crate::{
     args::{Bundle, BundleCreate, BundleList, BundlePush, BundleVerify, Output},
     exit::Failure,
@@ -49,9 +49,10 @@ async fn create(args: &BundleCreate, out: Out) -> Result<Outcome, Failure> {
     let held = bundle::hold(&staging).map_err(|error| refusal(&error.into()))?;
     let packed = packed(executable, &staging).await?;
     if let Some(program) = &packed {
-        let item = program.item();
-        survey.bytes += item.bytes.unwrap_or_default();
-        survey.items.push(item);
+        for item in program.items() {
+            survey.bytes += item.bytes.unwrap_or_default();
+            survey.items.push(item);
+        }
     }
     tell(&survey, args.output, out);
     let mut bundle = bundle::create(&channel, &staging, &kept).await.map_err(|error| {
@@ -96,7 +97,8 @@ fn program_of(args: &BundleCreate, channel: &Channel) -> Result<Option<PathBuf>,
 async fn packed(executable: Option<PathBuf>, staging: &Path) -> Result<Option<Program>, Failure> {
     let Some(executable) = executable else { return Ok(None) };
     let staging = staging.to_owned();
-    let packed = tokio::task::spawn_blocking(move || Program::pack(&executable, own_image::VERSION, &staging)).await;
+    let packed =
+        tokio::task::spawn_blocking(move || Program::pack(&executable, own_image::VERSION, &own_chart::files(), &staging)).await;
     let packed = packed.map_err(|error| Failure::new(Outcome::Internal, format!("packing plinth ended with {error}")))?;
     packed.map(Some).map_err(|error| refusal(&error))
 }

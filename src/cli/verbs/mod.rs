@@ -14,6 +14,7 @@ mod help;
 mod install;
 mod kept;
 mod name;
+mod own_chart;
 mod own_image;
 mod pages;
 mod plan;

@@ -11,6 +11,7 @@ use plinth_releasechannel::{
 };
 use plinth_run::Outcome;
 
+use super::own_chart;
 use crate::{
     args::SourceArgs,
     exit::Failure,
@@ -61,7 +62,7 @@ async fn packed(own: &Path, mirror: &RepositoryRef, options: &Options, purpose: 
     })?;
     let staging = tempfile::tempdir().map_err(|error| Failure::failed(format!("make a folder for plinth's image: {error}")))?;
     let (own, folder) = (own.to_owned(), staging.path().to_owned());
-    let packing = tokio::task::spawn_blocking(move || of_program(&own, VERSION, &folder)).await;
+    let packing = tokio::task::spawn_blocking(move || of_program(&own, VERSION, &own_chart::files(), &folder)).await;
     let (bundle, name) = packing
         .map_err(|error| Failure::new(Outcome::Internal, format!("packing plinth's image ended with {error}")))?
         .map_err(|error| refusal(&error))?;

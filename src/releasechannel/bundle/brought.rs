@@ -51,6 +51,7 @@ async fn is_of(found: &Channel, executable: &Path, version: &str) -> bool {
 /// `None` where the executable cannot be packed.
 fn digest_of(executable: &Path, version: &str) -> Option<Digest> {
     let staging = tempfile::tempdir().ok()?;
-    let (bundle, _) = super::of_program(executable, version, staging.path()).ok()?;
+    // The chart beside it is no part of the image.
+    let (bundle, _) = super::of_program(executable, version, &program::Chart::default(), staging.path()).ok()?;
     bundle.called.into_iter().next().map(|called| called.digest)
 }

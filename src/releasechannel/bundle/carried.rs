@@ -1,4 +1,5 @@
-//! plinth itself, which is in every bundle: as the component [`program::COMPONENT`], whose image is the static executable in one layer.
+//! plinth itself, which is in every bundle: as the component [`program::COMPONENT`], whose image is the static executable in one layer,
+//! with the chart that installs it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use crate::channel::Channel;
 use crate::closure::Node;
 use crate::ctf::Contents;
 use crate::error::ResolveError;
-use crate::program::{self, Added};
+use crate::program::{self, Added, Chart};
 use crate::repository::ComponentVersion;
 use crate::source::DESCRIPTORS;
 
@@ -22,24 +23,24 @@ pub struct Program {
 }
 
 impl Program {
-    /// Packs an executable, with its layer as a file of the folder `staging`. One that cannot run alone is refused.
-    pub fn pack(executable: &Path, version: &str, staging: &Path) -> Result<Self, ResolveError> {
+    /// Packs an executable with its chart; the image's layer is a file of the folder `staging`. One that cannot run alone is refused.
+    pub fn pack(executable: &Path, version: &str, chart: &Chart, staging: &Path) -> Result<Self, ResolveError> {
         std::fs::create_dir_all(staging).map_err(|error| crate::ctf::file_error("create", staging, error))?;
         let mut contents = Contents::default();
-        let added = program::component(executable, version, &program::Keep::Folder(staging), &mut contents)?;
+        let added = program::component(executable, version, chart, &program::Keep::Folder(staging), &mut contents)?;
         Ok(Self { contents, added, version: version.to_owned(), from: executable.display().to_string() })
     }
 
     /// As it stands in the list of what a bundle holds.
-    pub fn item(&self) -> Item {
-        Item {
+    pub fn items(&self) -> impl Iterator<Item = Item> {
+        self.added.resources.iter().map(|(resource, kind, bytes)| Item {
             component: program::COMPONENT.to_owned(),
             version: self.version.clone(),
-            resource: program::RESOURCE.to_owned(),
-            kind: "ociImage".to_owned(),
-            bytes: Some(self.added.size),
+            resource: (*resource).to_owned(),
+            kind: (*kind).to_owned(),
+            bytes: Some(*bytes),
             from: self.from.clone(),
-        }
+        })
     }
 
     /// Adds it. Where the channel has the component, the bundle says so and stays as it is.
@@ -49,8 +50,8 @@ impl Program {
             bundle.remarks.push(format!("the channel brings {} itself", program::COMPONENT));
             return Ok(());
         }
-        bundle.resources += 1;
-        bundle.bytes += self.added.size;
+        bundle.resources += self.added.resources.len();
+        bundle.bytes += self.added.resources.iter().map(|(.., bytes)| bytes).sum::<u64>();
         bundle.contents.blobs.extend(self.contents.blobs);
         bundle.contents.artifacts.extend(self.contents.artifacts);
         let what = format!("resource {} of {}:{}", program::RESOURCE, program::COMPONENT, self.version);

@@ -120,15 +120,21 @@ fn is_beside(source: &Resource) -> bool {
     matches!(Access::read(&source.access), Access::LocalBlob { .. })
 }
 
-/// Adds plinth itself, packed now.
+/// Adds plinth itself, packed now, without its chart.
+#[cfg(test)]
 pub(crate) fn add_program(bundle: &mut Bundle, executable: &Path, version: &str, staging: &Path) -> Result<(), ResolveError> {
-    Program::pack(executable, version, staging)?.add_to(bundle)
+    Program::pack(executable, version, &program::Chart::default(), staging)?.add_to(bundle)
 }
 
 /// plinth alone, as a bundle has it, with the ordinary name of its image: for a mirror that no bundle brought it to.
-pub fn of_program(executable: &Path, version: &str, staging: &Path) -> Result<(Bundle, String), ResolveError> {
+pub fn of_program(
+    executable: &Path,
+    version: &str,
+    chart: &program::Chart,
+    staging: &Path,
+) -> Result<(Bundle, String), ResolveError> {
     let mut bundle = Bundle::empty();
-    add_program(&mut bundle, executable, version, staging)?;
+    Program::pack(executable, version, chart, staging)?.add_to(&mut bundle)?;
     let image = bundle.contents.artifacts.iter().find(|entry| entry.repository == program::COMPONENT && entry.tag.is_some());
     let name = image.map(|image| format!("{}:{version}@{}", image.repository, image.digest));
     let name =

@@ -1,11 +1,10 @@
 //! Inputs of a constructor: a file, a folder, text, or an OCI layout becomes a local blob.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use bytes::Bytes;
-use flate2::{Compression, GzBuilder};
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -16,6 +15,7 @@ use crate::digest::Hasher;
 use crate::error::RepositoryError;
 use crate::options::Limits;
 use crate::program::{self, Keep};
+use crate::tarball::{gzip, tar};
 
 /// Packs an input into the contents.
 pub(super) fn pack(
@@ -43,13 +43,13 @@ pub(super) fn pack(
         }
         "dir" => {
             let bytes = tar_of(&path()?, None, limits)?;
-            Ok(blob(bytes, &media_type(text("mediaType"), "application/x-tar"), compress, contents))
+            Ok(blob(bytes, &media_type(text("mediaType"), program::TAR), compress, contents))
         }
         "helm" => {
             let path = path()?;
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             let bytes = tar_of(&path, name.as_deref(), limits)?;
-            Ok(blob(bytes, "application/vnd.cncf.helm.chart.content.v1.tar+gzip", true, contents))
+            Ok(blob(bytes, program::HELM, true, contents))
         }
         "utf8" => Ok(blob(text("text").as_bytes().to_vec(), &media_type(text("mediaType"), "text/plain"), compress, contents)),
         "ociLayout" | "ocilayout" => layout::pack(&path()?, contents, limits),
@@ -67,11 +67,6 @@ fn blob(bytes: Vec<u8>, media_type: &str, compress: bool, contents: &mut Content
     let size = bytes.len() as u64;
     let digest = contents.add_blob(bytes);
     Packed { digest, media_type: media_type.to_owned(), size, reference_name: None, manifests: Vec::new() }
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
 }
 
 /// A file stays where it is; it is hashed now and again when it is read.
@@ -99,20 +94,15 @@ fn tar_of(folder: &Path, prefix: Option<&str>, limits: &Limits) -> Result<Vec<u8
     let mut files = Vec::new();
     collect(folder, folder, &mut files, limits)?;
     files.sort();
-    let mut tar = tar::Builder::new(Vec::new());
     let mut left = limits.document_bytes.max(1 << 30);
+    let mut packed = Vec::new();
     for name in files {
         let path = folder.join(&name);
         let bytes = crate::ctf::archive::read_file(&path, left)?;
         left -= bytes.len() as u64;
-        let mut header = tar::Header::new_ustar();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(mode_of(&path));
-        header.set_mtime(0);
-        let name = prefix.map_or(name.clone(), |prefix| format!("{prefix}/{name}"));
-        tar.append_data(&mut header, &name, bytes.as_slice()).map_err(|error| file_error("pack", &path, error))?;
+        packed.push((prefix.map_or(name.clone(), |prefix| format!("{prefix}/{name}")), mode_of(&path), bytes));
     }
-    tar.into_inner().map_err(|error| file_error("pack", folder, error))
+    tar(packed).map_err(|error| file_error("pack", folder, error))
 }
 
 /// Only whether it is executable counts, so that an umask does not change the bytes.

@@ -130,6 +130,28 @@ fn a_folder_of_builds_is_an_index() {
     assert!(error.contains("two builds for amd64"), "{error}");
 }
 
+/// What `channel pack distributions/plinth` makes and what a bundle gets of the running executable are the same component.
+#[test]
+fn a_folder_and_the_executable_give_the_same_component() {
+    let (folder, path) = file(&elf(0x3e, 1));
+    let constructor = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../distributions/plinth/channel.yaml");
+    std::fs::copy(constructor, folder.path().join("channel.yaml")).unwrap();
+    let files = [("Chart.yaml", "name: plinth"), ("crds/a.yaml", "kind: A"), ("crds/b.yaml", "kind: B"), ("values.yaml", "a: 1")];
+    for (name, text) in files {
+        let path = folder.path().join("charts/plinth").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let packed = crate::constructor::pack(folder.path(), &Limits::default()).unwrap();
+    let chart = Chart(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect());
+    let mut carried = Contents::default();
+    let added = component(&path, "v0.1.0", &chart, &Keep::Memory, &mut carried).unwrap();
+    assert_eq!(added.resources.iter().map(|(name, ..)| *name).collect::<Vec<_>>(), [RESOURCE, "chart", "crds"]);
+    carried.artifacts.sort();
+    assert_eq!(carried.artifacts, packed.artifacts);
+    assert!(carried.blobs.keys().eq(packed.blobs.keys()));
+}
+
 /// Bundle → registry → pulled by digest and by name: one layer with the executable and its authorities, and nothing else.
 #[tokio::test]
 async fn show_04_program() {

@@ -124,7 +124,7 @@ async fn plinth_in_a_mirror_is_proven_where_there_are_keys() {
     std::fs::write(&other, crate::program::tests::elf(0x3e, 2)).unwrap();
     let at = async |executable: &std::path::Path, options: &Options| program_at(&mirror, "v0.1.0", executable, options).await;
     assert_eq!(at(&own, &keyed).await.unwrap(), None);
-    let (bundle, name) = of_program(&own, "v0.1.0", folder.path()).unwrap();
+    let (bundle, name) = of_program(&own, "v0.1.0", &crate::program::Chart::default(), folder.path()).unwrap();
     push(&bundle.contents, &mirror, &registries).await.unwrap();
     let there = format!("{}/site/{name}", registry.host);
     for (executable, options) in [(&own, &plain), (&other, &plain), (&own, &keyed)] {
