@@ -18,7 +18,6 @@ use crate::{
 };
 
 const CHANNEL: &str = "channel.yaml";
-const OPERATOR: &str = "rgds/openmcp-operator.yaml";
 const ROOT: &str = "rgds/open-control-plane-platform.yaml";
 
 /// A definition with one child of a kind that the operator brings.
@@ -76,26 +75,8 @@ fn releases() -> (Distribution, Distribution) {
         "ManagedControlPlaneV2",
     );
     let new = with_control_plane("control-plane", "ControlPlaneBootstrap", "core.open-control-plane.io/v2alpha1", "ControlPlane");
-    operator(&new, "v1.0.0");
+    new.next("v1.0.0");
     (old, new)
-}
-
-/// Makes the next release of it, with this version of the operator.
-fn operator(distribution: &Distribution, version: &str) {
-    for (from, to) in [
-        ("openmcp-operator\n    version: v0.19.1".to_owned(), format!("openmcp-operator\n    version: {version}")),
-        ("images/openmcp-operator:v0.19.1".to_owned(), format!("images/openmcp-operator:{version}")),
-        ("openmcp-operator-rgd\n    version: v0.0.2".to_owned(), "openmcp-operator-rgd\n    version: v0.0.3".to_owned()),
-        ("openmcp-operator, version: v0.19.1}".to_owned(), format!("openmcp-operator, version: {version}}}")),
-        ("openmcp-operator-rgd, version: v0.0.2}".to_owned(), "openmcp-operator-rgd, version: v0.0.3}".to_owned()),
-        (
-            "open-control-plane-platform\n    version: v0.0.4".to_owned(),
-            "open-control-plane-platform\n    version: v0.0.5".to_owned(),
-        ),
-    ] {
-        distribution.edit(CHANNEL, &from, &to);
-    }
-    distribution.edit(OPERATOR, "semver: v0.19.1", &format!("semver: {version}"));
 }
 
 /// What the operator of a version does; `None` where its CRDs are not there.
@@ -312,7 +293,7 @@ async fn assert_moved(world: &World, writes: &[AuditEvent]) {
 async fn show_05_upgrade_kept() {
     let (stage, client, mut leader, _) = Stage::handed_over().await;
     let next = Distribution::of_the_document_or_sample();
-    operator(&next, "v0.19.2");
+    next.next("v0.19.2");
     next.unpacked().await.push(&stage.registry, "channel").await;
     let (kubeconfig, host) = (stage.world.kubeconfig(), stage.registry.host());
     let audit = stage.audit().from_now().unwrap();
