@@ -1,6 +1,17 @@
 //! What goes because something else is gone: objects of owners, of namespaces, and of CRDs.
 //!
-//! Runs after each request, over the changes since it last ran, so that its order is the order of writes.
+//! Runs after each request, over the changes since it last ran, so that its order is the order of writes. What it does with a
+//! dependent is what Kubernetes' garbage collector does:
+//!
+//! | owners | dependent |
+//! | --- | --- |
+//! | one is of a kind that is not served | stays |
+//! | one stands, others are gone or wait for their dependents | forgets the others |
+//! | none stands, one waits for its dependents | goes, after its own dependents |
+//! | all are gone | goes |
+
+mod family;
+mod namespace;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +19,9 @@ use jiff::Timestamp;
 use plinth_api::{ClusterKey, Object};
 use serde_json::{Value, json};
 
+use self::family::{Family, Standing, blocks, is_waiting, references, uid_of};
 use super::{
-    api::state::State,
+    api::{kinds::Registry, state::State},
     filter::Filter,
     store::{Left, Part, Place, Precondition, Resource, Store},
 };
@@ -31,13 +43,24 @@ pub(crate) struct Collector {
     families: BTreeMap<ClusterKey, Family>,
     /// Being deleted and held by something that is done here.
     held: BTreeSet<Place>,
+    /// Owned by something of a kind that is not served; looked at again when other kinds are.
+    unresolved: BTreeSet<Place>,
+    /// The definitions by which they are unresolved.
+    changes: u64,
 }
 
-/// Owners and dependents of one cluster, by UID.
-#[derive(Default)]
-struct Family {
-    dependents: BTreeMap<String, BTreeSet<Place>>,
-    uids: BTreeSet<String>,
+/// What is done with a dependent.
+enum Verdict {
+    Stays,
+    /// An owner is of a kind that is not served, so that nobody knows whether it is there.
+    Unresolved,
+    /// It stays with its other owners.
+    Forgets(Vec<String>),
+    Goes,
+    GoesAfterDependents {
+        /// Whether one of those waits for it.
+        in_circle: bool,
+    },
 }
 
 impl State {
@@ -46,13 +69,15 @@ impl State {
         self.clean_definitions(now);
         let Some(mut collector) = self.collector.take() else { return };
         for _ in 0..MAX_ROUNDS {
-            let doomed = collector.follow(&self.store);
+            let suspects = collector.follow(&self.store, self.registry.changes());
             let before = self.store.version();
-            for place in &doomed {
-                self.doom(place, now);
+            for place in &suspects {
+                self.attempt(&mut collector, place, now);
             }
             for place in collector.held.clone() {
-                collector.release(&mut self.store, &place, now);
+                for blocking in collector.release(&mut self.store, &place, now) {
+                    self.attempt(&mut collector, &blocking, now);
+                }
             }
             if self.store.version() == before {
                 break;
@@ -61,12 +86,31 @@ impl State {
         self.collector = Some(collector);
     }
 
-    /// Deletes an object nobody owns any more. A CRD is held until its objects are gone, as when a client deletes it.
-    fn doom(&mut self, place: &Place, now: Timestamp) {
+    /// Does with a dependent what its owners' state asks for.
+    fn attempt(&mut self, collector: &mut Collector, place: &Place, now: Timestamp) {
+        let Some(object) = self.store.get(place).filter(|object| !object.is_terminating()) else { return };
+        match collector.judge(&self.store, &self.registry, place, &object) {
+            Verdict::Stays => {}
+            Verdict::Unresolved => drop(collector.unresolved.insert(place.clone())),
+            Verdict::Forgets(owners) => forget_owners(&mut self.store, place, &owners),
+            Verdict::Goes => self.doom(place, false, now),
+            Verdict::GoesAfterDependents { in_circle } => {
+                if in_circle {
+                    unblock(&mut self.store, place);
+                }
+                self.doom(place, true, now);
+            }
+        }
+    }
+
+    /// Deletes an object that nobody owns any more. A CRD is held until its objects are gone, as when a client deletes it.
+    fn doom(&mut self, place: &Place, foreground: bool, now: Timestamp) {
         let definition = is_definition(place);
         let held = self.store.delete_after(place, &Precondition::default(), now, |object| {
             if definition {
                 with_finalizer(object, CLEANUP);
+            } else if foreground {
+                with_finalizer(object, FOREGROUND);
             }
             definition
         });
@@ -103,8 +147,15 @@ impl State {
     fn undefine(&mut self, place: &Place, now: Timestamp) {
         self.registry.define(&place.cluster, &place.name, Vec::new());
         self.ending.remove(place);
+        self.retired.insert((defined_by(place), place.cluster.clone()));
         self.names_are_free(&place.cluster, &place.name, now);
     }
+}
+
+/// The resource that a CRD defines, which its name says.
+pub(crate) fn defined_by(place: &Place) -> Resource {
+    let (plural, group) = place.name.split_once('.').unwrap_or((&place.name, ""));
+    Resource { group: group.to_owned(), plural: plural.to_owned() }
 }
 
 /// Whether a place is a CRD's.
@@ -123,99 +174,111 @@ pub(crate) fn with_finalizer(object: &mut Object, finalizer: &str) {
 }
 
 impl Collector {
-    /// Takes the store's changes in, and answers with the objects whose owners are all gone.
-    fn follow(&mut self, store: &Store) -> BTreeSet<Place> {
+    /// Takes the store's changes in, and answers with the objects that may have to go.
+    fn follow(&mut self, store: &Store, changes: u64) -> BTreeSet<Place> {
         let mut suspects = BTreeSet::new();
+        if self.changes != changes {
+            self.changes = changes;
+            suspects.append(&mut self.unresolved);
+        }
+        for family in self.families.values_mut() {
+            family.forget_gone();
+        }
         for (place, before, after) in store.changes(self.seen) {
             let family = self.families.entry(place.cluster.clone()).or_default();
             suspects.extend(family.follow(&place, before.as_deref(), after.as_deref()));
             if after.is_none() {
                 self.held.remove(&place);
+                self.unresolved.remove(&place);
             } else if after.is_some_and(|object| object.is_terminating()) {
                 self.held.insert(place);
             }
         }
         self.seen = store.version();
         suspects
-            .retain(|place| store.get(place).is_some_and(|object| !object.is_terminating() && !self.is_owned(place, &object)));
-        suspects
-    }
-
-    fn is_owned(&self, place: &Place, object: &Object) -> bool {
-        let family = self.families.get(&place.cluster);
-        family.is_some_and(|family| owners(object).iter().any(|owner| family.uids.contains(owner)))
     }
 
     fn dependents(&self, place: &Place, object: &Object) -> Vec<Place> {
-        let found = self.families.get(&place.cluster).zip(object.uid()).and_then(|(family, uid)| family.dependents.get(uid));
+        let found = self.families.get(&place.cluster).zip(object.uid()).map(|(family, uid)| family.dependents(uid));
         found.into_iter().flatten().cloned().collect()
     }
 
-    /// Does what holds an object that is being deleted, as far as it can be done now.
-    fn release(&self, store: &mut Store, place: &Place, now: Timestamp) {
-        let Some(object) = store.get(place) else { return };
-        let dependents = self.dependents(place, &object);
+    /// What a dependent's owners ask for; the cases are those of Kubernetes' `attemptToDeleteItem`.
+    fn judge(&self, store: &Store, registry: &Registry, place: &Place, object: &Object) -> Verdict {
+        let Some(family) = self.families.get(&place.cluster) else { return Verdict::Stays };
+        let (mut solid, mut waiting, mut absent) = (false, false, Vec::new());
+        let mut left = Vec::new();
+        for reference in references(object) {
+            match family.standing(store, registry, place, reference) {
+                Standing::Unknown => return Verdict::Unresolved,
+                Standing::Misplaced => return Verdict::Stays,
+                Standing::Solid => solid = true,
+                Standing::Waiting => {
+                    waiting = true;
+                    left.push(uid_of(reference).to_owned());
+                }
+                Standing::Absent => absent.push(uid_of(reference).to_owned()),
+            }
+        }
+        left.append(&mut absent);
+        if left.is_empty() {
+            return Verdict::Stays;
+        }
+        if solid {
+            return Verdict::Forgets(left);
+        }
+        let dependents = self.dependents(place, object);
+        if !waiting || dependents.is_empty() {
+            return Verdict::Goes;
+        }
+        let in_circle = dependents.iter().filter_map(|place| store.get(place)).any(|dependent| is_waiting(&dependent));
+        Verdict::GoesAfterDependents { in_circle }
+    }
+
+    /// Does what holds an object that is being deleted, as far as it can be done now; answers with the dependents that hold it.
+    fn release(&self, store: &mut Store, place: &Place, now: Timestamp) -> Vec<Place> {
+        let Some(object) = store.get(place) else { return Vec::new() };
+        let uid = object.uid().unwrap_or_default();
         if object.finalizers().contains(&ORPHAN) {
-            for dependent in &dependents {
-                forget_owner(store, dependent, object.uid().unwrap_or_default());
+            for dependent in self.dependents(place, &object) {
+                forget_owners(store, &dependent, &[uid.to_owned()]);
             }
             without_finalizer(store, place, ORPHAN);
         }
+        let mut blocking = Vec::new();
         if object.finalizers().contains(&FOREGROUND) {
-            let mut left = false;
-            for dependent in &dependents {
-                left |= matches!(store.delete(dependent, &Precondition::default(), now), Ok(Left::There(kept)) if blocks(&kept));
-            }
-            if !left {
+            blocking = self.dependents(place, &object);
+            blocking.retain(|dependent| store.get(dependent).is_some_and(|dependent| blocks(&dependent, uid)));
+            if blocking.is_empty() {
                 without_finalizer(store, place, FOREGROUND);
             }
         }
         if place.resource.group.is_empty() && place.resource.plural == "namespaces" {
-            empty_namespace(store, place, now);
+            namespace::empty(store, place, now);
         }
+        blocking
     }
 }
 
-impl Family {
-    /// Takes one change in, and answers with those whose owners may all be gone now.
-    fn follow(&mut self, place: &Place, before: Option<&Object>, after: Option<&Object>) -> Vec<Place> {
-        for owner in before.map(owners).unwrap_or_default() {
-            if let Some(dependents) = self.dependents.get_mut(&owner) {
-                dependents.remove(place);
-            }
-        }
-        let Some(object) = after else {
-            let Some(uid) = before.and_then(Object::uid) else { return Vec::new() };
-            self.uids.remove(uid);
-            return self.dependents.remove(uid).into_iter().flatten().collect();
-        };
-        self.uids.extend(object.uid().map(str::to_owned));
-        let owners = owners(object);
-        let suspect = (!owners.is_empty()).then(|| place.clone());
-        for owner in owners {
-            self.dependents.entry(owner).or_default().insert(place.clone());
-        }
-        suspect.into_iter().collect()
-    }
-}
-
-fn owners(object: &Object) -> Vec<String> {
-    let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    references.iter().filter_map(|reference| reference["uid"].as_str().map(str::to_owned)).collect()
-}
-
-fn blocks(object: &Object) -> bool {
-    let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    references.iter().any(|reference| reference["blockOwnerDeletion"] == true)
-}
-
-fn forget_owner(store: &mut Store, place: &Place, uid: &str) {
+fn forget_owners(store: &mut Store, place: &Place, uids: &[String]) {
     let Some(object) = store.get(place) else { return };
     let mut next = (*object).clone();
     if let Some(Value::Array(references)) = next.metadata_mut().get_mut("ownerReferences") {
-        references.retain(|reference| reference["uid"] != uid);
+        references.retain(|reference| !uids.iter().any(|uid| uid == uid_of(reference)));
         if references.is_empty() {
             next.metadata_mut().remove("ownerReferences");
+        }
+    }
+    let _ = store.update(place, next, Part::Whole, &Precondition::default());
+}
+
+/// Lets owners go first where they wait for each other.
+fn unblock(store: &mut Store, place: &Place) {
+    let Some(object) = store.get(place) else { return };
+    let mut next = (*object).clone();
+    if let Some(Value::Array(references)) = next.metadata_mut().get_mut("ownerReferences") {
+        for reference in references.iter_mut().filter(|reference| reference["blockOwnerDeletion"] == true) {
+            reference["blockOwnerDeletion"] = json!(false);
         }
     }
     let _ = store.update(place, next, Part::Whole, &Precondition::default());
@@ -231,16 +294,4 @@ fn without_finalizer(store: &mut Store, place: &Place, finalizer: &str) -> Optio
         next.metadata_mut().insert("finalizers".to_owned(), json!(kept));
     }
     store.update(place, next, Part::Whole, &Precondition::default()).ok()
-}
-
-fn empty_namespace(store: &mut Store, place: &Place, now: Timestamp) {
-    let inside = store.inside(&place.cluster, &place.name);
-    let mut left = 0;
-    for object in &inside {
-        left += usize::from(matches!(store.delete(object, &Precondition::default(), now), Ok(Left::There(_))));
-    }
-    let Some(object) = store.get(place).filter(|_| left == 0) else { return };
-    let mut next = (*object).clone();
-    next.0.insert("spec".to_owned(), json!({}));
-    let _ = store.update(place, next, Part::Whole, &Precondition::default());
 }

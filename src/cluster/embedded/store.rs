@@ -187,11 +187,11 @@ impl Store {
         prepare: impl FnOnce(&mut Object) -> bool,
     ) -> Result<Left, Refusal> {
         let old = self.checked(place, precondition)?;
-        if old.is_terminating() && held(&old) {
-            return Ok(Left::There(old));
-        }
         let mut next = (*old).clone();
         let own = prepare(&mut next);
+        if old.is_terminating() && held(&next) {
+            return Ok(Left::There(if next == *old { old } else { self.put(place, next) }));
+        }
         if !held(&next) {
             return Ok(Left::Gone(self.remove(place, (*old).clone())));
         }

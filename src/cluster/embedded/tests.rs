@@ -1,4 +1,6 @@
 mod clusters;
+mod endings;
+mod owners;
 
 use std::{sync::Arc, time::Duration};
 

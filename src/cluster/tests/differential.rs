@@ -21,7 +21,7 @@ use plinth_support::{ApiServer, Identity};
 use regex::Regex;
 use serde_json::{Value, json};
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "core.yaml",
     "access.yaml",
     "crds.yaml",
@@ -35,6 +35,7 @@ const FILES: [&str; 13] = [
     "requests.yaml",
     "contents.yaml",
     "ratchet.yaml",
+    "merging.yaml",
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
 

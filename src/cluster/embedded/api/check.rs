@@ -106,6 +106,52 @@ pub fn without_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
+/// Takes away what the types of built-in kinds leave out when they are written: `null`, and lists and maps that are empty and
+/// need not be there. Status is left to those who write it.
+pub fn without_nothing(object: &mut Map<String, Value>, schema: &Schema) {
+    // Roles' rules are written even where there are none.
+    let stays = |name: &str| ["status", "rules"].contains(&name);
+    for (name, value) in object.iter_mut().filter(|(name, _)| *name != "status") {
+        if let Some(below) = schema.field(name) {
+            nothing_within(value, below);
+        }
+    }
+    object.retain(|name, value| stays(name) || !is_left_out(value, schema, name));
+}
+
+fn nothing_within(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(fields) => {
+            for (name, inner) in fields.iter_mut() {
+                let Some(below) = schema.field(name) else { continue };
+                if inner.is_null() && !schema.properties.contains_key(name) && below.kind.as_deref() == Some("string") {
+                    *inner = Value::String(String::new());
+                }
+                nothing_within(inner, below);
+            }
+            fields.retain(|name, inner| !is_left_out(inner, schema, name));
+        }
+        Value::Array(elements) => {
+            if let Some(items) = &schema.items {
+                elements.iter_mut().for_each(|element| nothing_within(element, items));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_left_out(value: &Value, parent: &Schema, name: &str) -> bool {
+    // An empty list of managers is a wish to have none.
+    let is_free = name != "managedFields" && !parent.required.iter().any(|required| required == name);
+    let Some(schema) = parent.properties.get(name).filter(|_| is_free) else { return false };
+    match value {
+        Value::Null => schema.kind.is_some() || schema.int_or_string,
+        Value::Array(elements) => elements.is_empty() && schema.kind.is_some(),
+        Value::Object(fields) => fields.is_empty() && schema.additional_properties.is_some() && schema.properties.is_empty(),
+        _ => false,
+    }
+}
+
 #[derive(Default)]
 struct Check {
     faults: Vec<FieldFault>,
@@ -165,8 +211,9 @@ impl Check {
             if whole && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
                 continue;
             }
-            // Of built-in kinds; from custom resources it was taken away.
+            // From what is not applied to custom resources it was taken away.
             if value.is_null() {
+                self.null(schema.field(name).filter(|_| self.formats), &join(path, name));
                 continue;
             }
             if let Some(below) = schema.field(name) {
@@ -179,6 +226,14 @@ impl Check {
         }
         if let Some(most) = schema.max_properties.filter(|most| over(count, *most)) {
             self.say("FieldValueTooMany", path, format!("Too many: {count}: must have at most {most} items"));
+        }
+    }
+
+    fn null(&mut self, schema: Option<&Arc<Schema>>, path: &str) {
+        let typed = schema.filter(|schema| !schema.nullable && (schema.kind.is_some() || schema.int_or_string));
+        if let Some(schema) = typed {
+            let message = format!("Invalid value: \"null\": {path} in body must be of type {}: \"null\"", wanted(schema));
+            self.say("FieldValueTypeInvalid", path, message);
         }
     }
 

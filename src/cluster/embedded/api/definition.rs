@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{kinds, state::State, write::SELF};
 use crate::embedded::{
-    collect::is_definition,
+    collect::{defined_by, is_definition},
     fields::managers::{self, Manager, Operation},
     filter::Reach,
     store::{Part, Place, Precondition, Resource},
@@ -29,6 +29,10 @@ impl State {
                 spec["names"].clone_from(&status["acceptedNames"]);
             }
             self.registry.define(&place.cluster, &place.name, kinds::of_crd(&accepted));
+            let defined = (defined_by(place), place.cluster.clone());
+            if self.retired.remove(&defined) {
+                self.store.expire(&defined.0, &defined.1);
+            }
         }
         if *object.status() == status {
             return;

@@ -21,9 +21,13 @@ use crate::embedded::{
 #[derive(Default)]
 struct Options {
     precondition: Precondition,
-    finalizer: Option<&'static str>,
+    policy: Option<Policy>,
     dry_run: bool,
 }
+
+/// What becomes of dependents, where the request says it: the finalizer that holds the object until that is done.
+#[derive(Clone, Copy)]
+struct Policy(Option<&'static str>);
 
 impl State {
     pub(super) fn delete(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
@@ -41,7 +45,7 @@ impl State {
         let page = self.store.page(&ask.resource(), &filter(ask)?, None, usize::MAX);
         let items = page.map(|page| page.items).unwrap_or_default();
         for (place, _) in &items {
-            self.remove(ask, place, &Options { precondition: Precondition::default(), ..options })?;
+            self.remove(ask, place, &options)?;
         }
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), json!(self.store.version().to_string()));
@@ -52,7 +56,7 @@ impl State {
     fn remove(&mut self, ask: &Ask<'_>, place: &Place, options: &Options) -> Result<Left, Problem> {
         let now = ask.call.now;
         let time = ask.time();
-        let prepare = |object: &mut Object| prepared(object, &ask.served, options.finalizer, &time);
+        let prepare = |object: &mut Object| prepared(object, &ask.served, options.policy, &time);
         let left = if options.dry_run {
             self.store.scratch(place).delete_after(place, &options.precondition, now, prepare)
         } else {
@@ -68,17 +72,17 @@ impl State {
 
 fn options(ask: &Ask<'_>) -> Result<Options, Problem> {
     let said = options::of_deletion(ask)?;
-    let finalizer = match said["propagationPolicy"].as_str() {
-        Some("Foreground") => Some(FOREGROUND),
-        Some("Orphan") => Some(ORPHAN),
-        _ if said["orphanDependents"] == true => Some(ORPHAN),
+    let policy = match (said["propagationPolicy"].as_str(), said["orphanDependents"].as_bool()) {
+        (Some("Foreground"), _) => Some(Policy(Some(FOREGROUND))),
+        (Some("Orphan"), _) | (None, Some(true)) => Some(Policy(Some(ORPHAN))),
+        (Some("Background"), _) | (None, Some(false)) => Some(Policy(None)),
         _ => None,
     };
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let precondition =
         Precondition { uid: text(&said["preconditions"]["uid"]), version: text(&said["preconditions"]["resourceVersion"]) };
     let dry_run = said["dryRun"].as_array().is_some_and(|list| list.contains(&json!("All")));
-    Ok(Options { precondition, finalizer, dry_run })
+    Ok(Options { precondition, policy, dry_run })
 }
 
 /// Namespaces without which there is no cluster.
@@ -91,13 +95,15 @@ fn may_go(ask: &Ask<'_>, name: &str) -> Result<(), Problem> {
 }
 
 /// Puts what holds an object onto it; whether that is the API server's own affair.
-fn prepared(object: &mut Object, served: &Served, finalizer: Option<&str>, time: &str) -> bool {
-    let finalizer = match (served.group.as_str(), served.plural.as_str()) {
-        ("apiextensions.k8s.io", "customresourcedefinitions") => Some(CLEANUP),
-        _ => finalizer,
-    };
-    if let Some(finalizer) = finalizer {
-        with_finalizer(object, finalizer);
+fn prepared(object: &mut Object, served: &Served, policy: Option<Policy>, time: &str) -> bool {
+    let is_definition = (served.group.as_str(), served.plural.as_str()) == ("apiextensions.k8s.io", "customresourcedefinitions");
+    if is_definition {
+        with_finalizer(object, CLEANUP);
+    } else if let Some(Policy(finalizer)) = policy {
+        with_policy(object, finalizer);
+    }
+    if object.is_terminating() {
+        return false;
     }
     let namespace = served.group.is_empty() && served.plural == "namespaces";
     if namespace && let Some(Value::Object(status)) = object.0.get_mut("status") {
@@ -111,6 +117,18 @@ fn prepared(object: &mut Object, served: &Served, finalizer: Option<&str>, time:
         conditions.push(json!({"type": "Terminating", "status": "True", "reason": "InstanceDeletionPending", "message": message, "lastTransitionTime": time}));
     }
     namespace || definition
+}
+
+/// Puts one policy's finalizer in the place of any other's; the last policy that is said holds.
+fn with_policy(object: &mut Object, finalizer: Option<&str>) {
+    let is_policy = |name: &str| name == FOREGROUND || name == ORPHAN;
+    let others = object.finalizers().into_iter().filter(|name| !is_policy(name));
+    let kept: Vec<String> = others.chain(finalizer).map(str::to_owned).collect();
+    if kept.is_empty() {
+        object.metadata_mut().remove("finalizers");
+    } else {
+        object.metadata_mut().insert("finalizers".to_owned(), json!(kept));
+    }
 }
 
 fn not_deleted(ask: &Ask<'_>, name: &str, refusal: &Refusal) -> Problem {

@@ -9,8 +9,10 @@ use bytes::Bytes;
 use plinth_engine::schema::KUBERNETES_VERSION;
 use serde_json::{Map, Value, json};
 
-use super::kinds::Served;
+use super::kinds::{Served, is_namespaces};
 
+/// Namespaces go one by one.
+const OF_NAMESPACES: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// `/version`.
@@ -79,6 +81,7 @@ fn resource(kind: &Served) -> Vec<Value> {
     const CUSTOM: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
     let verbs: &[&str] = match (kind.review, kind.builtin) {
         (true, _) => &["create"],
+        (false, true) if is_namespaces(&kind.group, &kind.plural) => &OF_NAMESPACES,
         (false, true) => &VERBS,
         (false, false) => &CUSTOM,
     };

@@ -204,7 +204,7 @@ fn verb(call: &Call, target: &Target) -> Option<&'static str> {
         (&Method::PUT, true) => "update",
         (&Method::PATCH, true) => "patch",
         (&Method::DELETE, true) if target.subresource.is_none() => "delete",
-        (&Method::DELETE, false) => "deletecollection",
+        (&Method::DELETE, false) if !kinds::is_namespaces(&target.group, &target.plural) => "deletecollection",
         _ => return None,
     })
 }

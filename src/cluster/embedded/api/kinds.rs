@@ -116,6 +116,7 @@ impl Kinds {
 #[derive(Default)]
 pub struct Registry {
     defined: BTreeMap<ClusterKey, Defined>,
+    changes: u64,
 }
 
 /// What the CRDs of one cluster define.
@@ -130,6 +131,11 @@ static BUILTIN: LazyLock<Vec<Arc<Served>>> = LazyLock::new(|| builtin().iter().m
 /// Whether a group is one of Kubernetes' own.
 pub(super) fn is_builtin(group: &str) -> bool {
     BUILTIN.iter().any(|served| served.group == group)
+}
+
+/// Whether a resource is that of namespaces, which go one by one.
+pub(super) fn is_namespaces(group: &str, plural: &str) -> bool {
+    group.is_empty() && plural == "namespaces"
 }
 
 impl Registry {
@@ -164,10 +170,16 @@ impl Registry {
         self.first(reach, |served| served.group == group).is_some()
     }
 
+    /// How often anything was defined otherwise in any cluster.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Serves a CRD's kinds instead of those it had before; none for a CRD that is gone or not established.
     pub fn define(&mut self, cluster: &ClusterKey, crd: &str, kinds: Vec<Served>) {
         let defined = self.defined.entry(cluster.clone()).or_default();
         defined.revision += 1;
+        self.changes += 1;
         if kinds.is_empty() {
             defined.kinds.remove(crd);
         } else {

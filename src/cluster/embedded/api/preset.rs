@@ -55,6 +55,26 @@ pub fn fill(object: &mut Object, served: &Served) {
     *object = Object::from_value(value).unwrap_or_default();
 }
 
+/// Takes what another type of Service needed away where the new one has no use for it, and the client did not change it.
+pub fn switch(object: &mut Object, old: &Object) {
+    let outside = |spec: &Value| spec["type"] == "NodePort" || spec["type"] == "LoadBalancer";
+    let before = old.spec();
+    let Some(spec) = object.0.get_mut("spec").filter(|spec| outside(before) && !outside(spec)) else { return };
+    let ports = |spec: &Value| -> Vec<Value> {
+        spec["ports"].as_array().into_iter().flatten().map(|port| port["nodePort"].clone()).collect()
+    };
+    if ports(before) == ports(spec) {
+        for port in elements(spec, "ports") {
+            port.as_object_mut().map(|port| port.remove("nodePort"));
+        }
+    }
+    for name in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts"] {
+        if spec[name] == before[name] {
+            spec.as_object_mut().map(|spec| spec.remove(name));
+        }
+    }
+}
+
 /// A Job's pods are its own by its UID, unless it says otherwise.
 pub fn select_by_uid(job: &mut Object, uid: &str) {
     let name = job.name().to_owned();
@@ -238,6 +258,9 @@ fn network_policy(spec: &mut Value) {
 
 /// Verbs that are not there are none, which is judged with the other words of a rule.
 fn role(value: &mut Value) {
+    if value["rules"] == json!([]) {
+        value["rules"] = Value::Null;
+    }
     for rule in elements(value, "rules") {
         set(rule, "verbs", || json!([]));
     }

@@ -14,9 +14,10 @@ pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<Fiel
     // Asked by the kinds that have such rules alone: specs may be large.
     let is_new = || old.is_none_or(|old| old.spec() != object.spec());
     let mut faults = match (served.group.as_str(), served.plural.as_str()) {
-        ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => {
+        ("apps", plural @ ("deployments" | "statefulsets" | "daemonsets" | "replicasets")) => {
             let mut faults = selector(object, old);
             if is_new() {
+                faults.extend(workloads::strategy(object).filter(|_| plural == "deployments"));
                 faults.extend(workloads::pod(&object.spec()["template"]["spec"], "spec.template.spec"));
                 faults.extend(workloads::counts(object, &["replicas"]));
                 faults.extend(workloads::always(object));

@@ -103,6 +103,8 @@ pub struct State {
     pub(crate) faults: Faults,
     /// CRDs that are being deleted.
     pub(crate) ending: BTreeSet<Place>,
+    /// What CRDs defined that are gone: where they come again, watches cannot go on from before.
+    pub(crate) retired: BTreeSet<(Resource, ClusterKey)>,
     /// The logical clusters.
     pub(crate) clusters: BTreeSet<ClusterKey>,
     pub(super) seam: Option<Arc<dyn Seam>>,
@@ -132,6 +134,7 @@ impl State {
             collector: options.collect.then(Collector::default),
             faults: Faults::default(),
             ending: BTreeSet::new(),
+            retired: BTreeSet::new(),
             clusters: BTreeSet::new(),
             seam: options.seam.clone(),
             tokens: BTreeMap::new(),

@@ -32,6 +32,8 @@ pub struct WatchPlan {
     served: Arc<Served>,
     /// Whether clusters may differ in its definition.
     mixed: bool,
+    /// Whether it is served because a CRD defines it, and is over when that does so no more.
+    defined: bool,
     resource: Resource,
     filter: Filter,
     from: u64,
@@ -51,6 +53,7 @@ impl State {
         let mut plan = WatchPlan {
             served: Arc::clone(&ask.served),
             mixed: ask.is_mixed(),
+            defined: !ask.served.builtin && ask.way.kinds.is_none(),
             resource: ask.resource(),
             filter,
             from: self.store.version(),
@@ -101,6 +104,12 @@ impl WatchPlan {
         line("BOOKMARK", Object::from_value(object).unwrap_or_default())
     }
 
+    /// Whether nobody serves what is watched any more.
+    fn is_over(&self, registry: &Registry) -> bool {
+        let Served { group, version, plural, .. } = &*self.served;
+        self.defined && registry.find(&self.filter.reach, group, version, plural).is_none()
+    }
+
     fn line(&self, event: &Event, registry: &Registry) -> Line {
         let kind = match event.kind {
             EventKind::Added => "ADDED",
@@ -119,14 +128,19 @@ struct Running {
     bookmark: Instant,
     /// How often watches had been cut when this one began.
     cuts: u64,
+    /// How often kinds had been defined when it last looked at its own.
+    changes: u64,
     ended: bool,
 }
 
 /// The lines of a watch, until its time is over, its versions are forgotten, or the control plane is gone.
 pub(crate) fn lines(shared: Arc<Shared>, plan: WatchPlan) -> impl Stream<Item = Vec<Line>> + Send {
     let now = Instant::now();
-    let cuts = shared.lock().faults.cuts;
-    let running = Running { shared, cuts, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
+    let (cuts, changes) = {
+        let state = shared.lock();
+        (state.faults.cuts, state.registry.changes())
+    };
+    let running = Running { shared, cuts, changes, deadline: now + plan.timeout, bookmark: now + BOOKMARK, plan, ended: false };
     stream::unfold(running, async |mut running| Some((running.next().await?, running)))
 }
 
@@ -176,6 +190,9 @@ impl Running {
         match state.store.events(&self.plan.resource, &self.plan.filter, self.plan.from) {
             Ok(events) => {
                 self.plan.from = self.plan.from.max(state.store.version());
+                let changes = state.registry.changes();
+                self.ended |= changes != self.changes && self.plan.is_over(&state.registry);
+                self.changes = changes;
                 events.iter().map(|event| self.plan.line(event, &state.registry)).collect()
             }
             Err(expired) => {

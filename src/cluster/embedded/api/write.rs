@@ -23,7 +23,7 @@ use super::{
     state::{Ask, Reply, State},
 };
 use crate::embedded::{
-    fields::managers::{self, ApplyError, Operation},
+    fields::managers::{self, ApplyError, Manager, Operation},
     store::{Left, Part, Place, Precondition, Refusal, Resource, Stamp},
 };
 
@@ -167,8 +167,7 @@ impl State {
         identity::keep(&mut object, old);
         marks::withhold(ask, &mut object, Some(old))?;
         admit(ask, &mut object, Some(old), changed)?;
-        let reset: &[&str] = if ask.served.status && !ask.is_status() { &["status"] } else { &[] };
-        managers::updated(old, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset, &ask.time());
+        managers::updated(old, &mut object, &ask.served.schema, &ask.manager(Operation::Update), reset(ask), &ask.time());
         self.put(ask, &name, object, &precondition)
     }
 
@@ -259,7 +258,16 @@ impl State {
     fn allocate(&mut self, ask: &Ask<'_>, object: &mut Object, old: Option<&Object>) {
         match (ask.served.group.as_str(), ask.served.plural.as_str()) {
             ("", "namespaces") if ask.target.subresource.is_none() => hold_namespace(object, old),
-            ("", "services") if object.spec()["type"] != "ExternalName" => self.give_address(object, old),
+            // A list that the other language writes even where there is none.
+            ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
+                object.0.entry("rules").or_insert(Value::Null);
+            }
+            ("", "services") => {
+                old.inspect(|old| preset::switch(object, old));
+                if object.spec()["type"] != "ExternalName" {
+                    self.give_address(object, old);
+                }
+            }
             _ => {}
         }
     }
@@ -304,9 +312,27 @@ fn applied(ask: &Ask<'_>, old: &Object, config: &mut Object) -> Result<Object, P
         config.0.remove("status");
     }
     let force = ask.call.query.is("force");
-    let old = present(old, &ask.served);
+    let mut old = present(old, &ask.served);
+    if old.uid().is_some() && managers::read(&old).is_empty() {
+        unmanaged(ask, &mut old);
+    }
     managers::applied(&old, config, &ask.served.schema, &ask.manager(Operation::Apply), force, &ask.time())
         .map_err(|error| not_applied(ask, config, error))
+}
+
+/// What an object has that nobody manages belongs to a manager of its own from the first apply on.
+fn unmanaged(ask: &Ask<'_>, old: &mut Object) {
+    let manager = Manager { name: "before-first-apply".to_owned(), ..ask.manager(Operation::Update) };
+    let mut said = old.clone();
+    if marks::withhold(ask, &mut said, None).is_ok() {
+        managers::updated(&zero(&ask.served), &mut said, &ask.served.schema, &manager, reset(ask), &ask.time());
+        managers::write(old, &managers::read(&said));
+    }
+}
+
+/// Fields that a write to this subresource cannot change.
+fn reset(ask: &Ask<'_>) -> &'static [&'static str] {
+    if ask.served.status && !ask.is_status() { &["status"] } else { &[] }
 }
 
 /// What a body asks to be so in the store. Another UID is a precondition of an update, and a fault of a patch.
@@ -333,8 +359,11 @@ pub(super) fn admit(ask: &Ask<'_>, object: &mut Object, old: Option<&Object>, ch
         );
         return Err(Problem::bad_request(text));
     }
+    if served.builtin {
+        check::without_nothing(&mut object.0, &served.schema);
+    }
     apply_object_defaults(object, &served.schema);
-    if !served.builtin {
+    if !served.builtin && Form::of(&ask.call.content_type) != Some(Form::Apply) {
         nulls_gone(object, &served.schema);
     }
     if served.builtin {

@@ -99,6 +99,18 @@ pub fn read(object: &Object) -> Managers {
     entries.iter().take(MAX_ENTRIES).filter_map(entry).collect()
 }
 
+/// The managers that a write gives itself: none by an empty list, or by one of an empty entry. `None` where it says nothing, or nothing readable.
+fn given(object: &Object) -> Option<Managers> {
+    let entries = object.at(&["metadata", "managedFields"])?.as_array()?;
+    if entries.is_empty() || *entries == [json!({})] {
+        return Some(Managers::new());
+    }
+    let readable = |value: &Value| {
+        value["fieldsType"] == "FieldsV1" && value["apiVersion"].as_str().is_some_and(|version| !version.is_empty())
+    };
+    entries.iter().take(MAX_ENTRIES).map(|value| entry(value).filter(|_| readable(value))).collect()
+}
+
 fn entry(value: &Value) -> Option<(Manager, (FieldSet, String))> {
     let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let operation = match value["operation"].as_str()? {
@@ -143,7 +155,11 @@ fn written(manager: &Manager, set: &FieldSet, time: &str) -> Value {
 ///
 /// `reset` names top-level fields that this write cannot change, such as `status`.
 pub fn updated(old: &Object, new: &mut Object, schema: &Schema, manager: &Manager, reset: &[&str], time: &str) {
-    let mut managers = read(old);
+    let mut managers = if manager.subresource.is_empty() { given(new).unwrap_or_else(|| read(old)) } else { read(old) };
+    if managers.is_empty() && old.uid().is_some() {
+        // Somebody cleared them, and until the next apply nobody manages anything.
+        return write(new, &managers);
+    }
     let comparison = owned_part(typed::compare(old.as_value(), new.as_value(), schema), reset);
     take_over(&mut managers, &comparison, manager);
     let mine = managers.get(manager).map(|(set, _)| set.clone()).unwrap_or_default();
@@ -169,7 +185,7 @@ pub fn applied(
     typed::check(config, schema)?;
     let mut managers = read(stored);
     let set = stripped(typed::fields(config, schema));
-    let last = managers.remove(manager);
+    let last = take_last(&mut managers, manager);
     let unchanged = last.as_ref().is_some_and(|(last, _)| *last == set);
     let at = last.as_ref().filter(|_| unchanged).map_or_else(|| time.to_owned(), |(_, at)| at.clone());
     let dropped = last.filter(|(last, _)| !last.difference(&set).is_empty());
@@ -198,13 +214,27 @@ pub fn applied(
     Ok(result)
 }
 
+/// Takes what the manager applied last time out of the managers: one that applies is the same in every version.
+fn take_last(managers: &mut Managers, manager: &Manager) -> Option<(FieldSet, String)> {
+    let is_same = |known: &&Manager| {
+        (known.operation, &known.name, &known.subresource) == (manager.operation, &manager.name, &manager.subresource)
+    };
+    let known = managers.keys().find(is_same).cloned()?;
+    managers.remove(&known)
+}
+
 /// Takes away what the manager applied last time and does not now, unless somebody else manages it.
+///
+/// The steps are those of structured-merge-diff's `prune`: what nobody manages goes with a parent that nobody manages any more.
 fn without_dropped(merged: &Value, last: &FieldSet, managers: &Managers, schema: &Schema) -> Value {
-    let managed = managers.values().fold(FieldSet::default(), |all, (set, _)| all.union(set)).with_parents();
-    let left = typed::remove(merged, last, schema).unwrap_or_else(|| json!({}));
-    let gone = typed::fields(merged, schema).with_parents().difference(&typed::fields(&left, schema).with_parents());
-    let dropped = gone.difference(&managed).intersection(&last.with_parents());
-    typed::remove(merged, &dropped, schema).unwrap_or_else(|| json!({}))
+    let whole = |set: &FieldSet| typed::with_parents(set, schema);
+    let without = |set: &FieldSet| typed::remove(merged, set, schema).unwrap_or_else(|| json!({}));
+    let fields = |value: &Value| whole(&typed::fields(value, schema));
+    let (all, last) = (fields(merged), whole(last));
+    let managed = whole(&managers.values().fold(FieldSet::default(), |all, (set, _)| all.union(set)));
+    let left = fields(&without(&last));
+    let kept = fields(&without(&all.difference(&left.union(&managed))));
+    without(&all.difference(&kept).intersection(&last))
 }
 
 fn conflicts(managers: &Managers, comparison: &Comparison, manager: &Manager) -> Vec<Conflict> {

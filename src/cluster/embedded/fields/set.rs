@@ -46,8 +46,9 @@ impl Step {
         }
     }
 
-    fn is_field(&self) -> bool {
-        self.0.starts_with("f:")
+    /// The name of a field; `None` for an element of a list.
+    pub fn name(&self) -> Option<&str> {
+        self.0.strip_prefix("f:")
     }
 
     /// As Kubernetes writes paths in messages: `.spec`, `[name="a"]`, `[="x"]`, `[3]`.
@@ -181,13 +182,9 @@ impl FieldSet {
         }
     }
 
-    /// The set with the fields that its paths lead through.
-    #[must_use]
-    pub fn with_parents(&self) -> Self {
-        let mut all = self.clone();
-        all.members.extend(self.children.keys().filter(|step| step.is_field()).cloned());
-        all.children = self.children.iter().map(|(step, below)| (step.clone(), below.with_parents())).collect();
-        all
+    /// What is below each step that leads on.
+    pub fn children(&self) -> impl Iterator<Item = (&Step, &Self)> {
+        self.children.iter()
     }
 
     /// All paths, in order.

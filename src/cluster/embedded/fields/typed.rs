@@ -204,6 +204,19 @@ fn is_leaf(value: &Value, schema: &Schema) -> bool {
     matches!(shape(value, schema), Atomic)
 }
 
+/// A set with the declared fields that its paths lead through.
+pub fn with_parents(set: &FieldSet, schema: &Schema) -> FieldSet {
+    let mut all = set.clone();
+    for (step, inner) in set.children() {
+        let inner_schema = step.name().map_or_else(|| items(schema), |name| below(schema, name));
+        if step.name().is_some_and(|name| schema.properties.contains_key(name)) {
+            all.insert(std::slice::from_ref(step));
+        }
+        all.insert_below(step, with_parents(inner, inner_schema));
+    }
+    all
+}
+
 /// What is different between two values.
 pub fn compare(old: &Value, new: &Value, schema: &Schema) -> Comparison {
     let mut comparison = Comparison::default();
@@ -223,6 +236,12 @@ impl Comparison {
             (Some(_), None) => self.removed.insert(path),
             (Some(old), Some(new)) if old == new => return,
             _ => {}
+        }
+        let nothing =
+            |value: Option<&Value>| value.is_some_and(|value| value.is_null() || (is_empty(value) && !is_leaf(value, schema)));
+        if nothing(old) && nothing(new) {
+            // An empty value and `null` are as different as two texts.
+            return self.modified.insert(path);
         }
         let container = |value: Option<&Value>| value.is_some_and(|value| !is_leaf(value, schema));
         let null = |value: Option<&Value>| value.is_none_or(Value::is_null);
@@ -275,6 +294,7 @@ fn keyed<'a>(list: Option<&'a Value>, shape: &Shape<'_>, items: &Schema) -> BTre
 /// The stored value with a configuration laid over it.
 pub fn merge(stored: &Value, applied: &Value, schema: &Schema) -> Value {
     match (stored, applied, shape(applied, schema)) {
+        (_, Value::Null, _) if has_parts(stored, schema) => stored.clone(),
         (Value::Object(old), Value::Object(new), Fields) => {
             let of_old = old.iter().map(|(name, stored)| match new.get(name) {
                 Some(value) => (name.clone(), merge(stored, value, below(schema, name))),
@@ -287,6 +307,19 @@ pub fn merge(stored: &Value, applied: &Value, schema: &Schema) -> Value {
             Value::Array(merge_lists(&stepped(old, &shape, items(schema)), &stepped(new, &shape, items(schema)), items(schema)))
         }
         _ => applied.clone(),
+    }
+}
+
+/// Whether a value is merged by its parts and has some: a `null` says nothing of those.
+fn has_parts(value: &Value, schema: &Schema) -> bool {
+    !is_empty(value) && !is_leaf(value, schema)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(elements) => elements.is_empty(),
+        _ => true,
     }
 }
 
@@ -311,7 +344,7 @@ fn merge_lists(old: &[(Step, &Value)], new: &[(Step, &Value)], items: &Schema) -
     merged
 }
 
-/// The value without the fields of a set; `None` where nothing is left of a list or an object that had something.
+/// The value without the fields of a set, and `null` in the place of what lost everything; `None` where nothing is left of a list or an object that had something.
 pub fn remove(value: &Value, set: &FieldSet, schema: &Schema) -> Option<Value> {
     match (value, shape(value, schema)) {
         (Value::Object(fields), Fields) if !fields.is_empty() => {
@@ -322,12 +355,10 @@ pub fn remove(value: &Value, set: &FieldSet, schema: &Schema) -> Option<Value> {
                     continue;
                 }
                 let inner = match set.below(&step) {
-                    Some(under) => remove(inner, under, below(schema, name)),
-                    None => Some(inner.clone()),
+                    Some(under) => remove(inner, under, below(schema, name)).unwrap_or_default(),
+                    None => inner.clone(),
                 };
-                if let Some(inner) = inner {
-                    kept.insert(name.clone(), inner);
-                }
+                kept.insert(name.clone(), inner);
             }
             (!kept.is_empty()).then_some(Value::Object(kept))
         }

@@ -86,6 +86,14 @@ pub(super) fn counts(object: &Object, names: &[&str]) -> Vec<FieldFault> {
     names.iter().filter(below).map(told).collect()
 }
 
+/// What is said of rolling updates holds for them alone.
+pub(super) fn strategy(object: &Object) -> Option<FieldFault> {
+    let strategy = &object.spec()["strategy"];
+    let message = "Forbidden: may not be specified when strategy `type` is 'Recreate'";
+    let is_wrong = strategy["type"] == "Recreate" && strategy["rollingUpdate"].is_object();
+    is_wrong.then(|| fault("FieldValueForbidden", "spec.strategy.rollingUpdate", message))
+}
+
 /// Pods of workloads that stay are always started again.
 pub(super) fn always(object: &Object) -> Option<FieldFault> {
     let policy = object.spec()["template"]["spec"]["restartPolicy"].as_str()?;
