@@ -17,6 +17,8 @@ enum Requirement {
     Absent(String),
     In(String, BTreeSet<String>),
     NotIn(String, BTreeSet<String>),
+    Above(String, i64),
+    Below(String, i64),
 }
 
 /// Why a text is no label selector.
@@ -55,6 +57,18 @@ impl Selector {
         self.0.is_empty()
     }
 
+    /// The keys with the values that are asked for.
+    pub fn terms(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.0.iter().map(|requirement| match requirement {
+            Requirement::In(key, values) | Requirement::NotIn(key, values) => {
+                (key.as_str(), values.iter().map(String::as_str).collect())
+            }
+            Requirement::Exists(key) | Requirement::Absent(key) | Requirement::Above(key, _) | Requirement::Below(key, _) => {
+                (key.as_str(), Vec::new())
+            }
+        })
+    }
+
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))
@@ -64,7 +78,10 @@ impl Selector {
 impl Requirement {
     /// A label that is absent satisfies `!=` and `notin`, as in Kubernetes.
     fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let number = |key: &String| labels.get(key).and_then(|value| value.parse::<i64>().ok());
         match self {
+            Self::Above(key, least) => number(key).is_some_and(|number| number > *least),
+            Self::Below(key, most) => number(key).is_some_and(|number| number < *most),
             Self::Exists(key) => labels.contains_key(key),
             Self::Absent(key) => !labels.contains_key(key),
             Self::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
@@ -100,6 +117,12 @@ fn requirement(part: &str) -> Option<Requirement> {
     }
     if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
         return Some(Requirement::In(name(key)?, one(value)?));
+    }
+    if let Some((key, number)) = part.split_once('>') {
+        return Some(Requirement::Above(name(key)?, number.trim().parse().ok()?));
+    }
+    if let Some((key, number)) = part.split_once('<') {
+        return Some(Requirement::Below(name(key)?, number.trim().parse().ok()?));
     }
     let Some((key, rest)) = part.split_once(char::is_whitespace) else { return name(part).map(Requirement::Exists) };
     let (operator, set) = rest.trim().split_once('(')?;
@@ -151,6 +174,8 @@ mod tests {
             ("a", "a=", "b=a"),
             ("!a", "b=a", "a="),
             ("a=", "a=", "a=b"),
+            ("a>1", "a=2", "a=1"),
+            ("a < 3", "a=2", "a=x"),
             ("kro.run/x in (y),!z", "kro.run/x=y", "kro.run/x=y,z=1"),
         ] {
             let parsed = Selector::parse(selector).unwrap();
@@ -162,7 +187,9 @@ mod tests {
 
     #[test]
     fn what_is_no_selector_is_refused() {
-        for text in [",", "a,", "=b", "!", "a in b", "a in (b", "a like (b)", "a b", "a=b c", "a in (b c)", "a==b==c"] {
+        for text in
+            [",", "a,", "=b", "!", "a in b", "a in (b", "a like (b)", "a b", "a=b c", "a in (b c)", "a==b==c", "a>x", "<1"]
+        {
             assert!(Selector::parse(text).is_err(), "{text}");
         }
     }

@@ -61,6 +61,7 @@ pub fn check(object: &Object, rule: Rule) -> Vec<FieldFault> {
         faults.push(fault("FieldValueTooLong", "metadata.annotations", &message));
     }
     for (index, name) in object.finalizers().iter().enumerate() {
+        faults.extend(label_key_fault(name).map(|why| invalid("metadata.finalizers", name, &why)));
         faults.extend(finalizer_fault(name, &format!("metadata.finalizers[{index}]")));
     }
     let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

@@ -1,7 +1,10 @@
 //! Reading: one object, and lists with selectors and pages.
 
 use plinth_api::{ClusterKey, Object};
-use plinth_engine::schema::{apply_object_defaults, prune_object};
+use plinth_engine::{
+    naming::{label_key_fault, label_value_fault},
+    schema::{apply_object_defaults, prune_object},
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -28,6 +31,9 @@ impl State {
     pub(super) fn list(&mut self, ask: &Ask<'_>) -> Result<Reply, Problem> {
         let filter = filter(ask)?;
         let limit = ask.call.query.some("limit").and_then(|limit| limit.parse::<usize>().ok()).filter(|limit| *limit > 0);
+        if ask.call.query.some("continue").is_some() && ask.call.query.some("resourceVersion").is_some() {
+            return Err(Problem::bad_request("specifying resource version is not allowed when using continue"));
+        }
         let from = ask.call.query.some("continue").map(|token| start(ask, token)).transpose()?;
         let from = from.as_ref().map(|(version, place)| (*version, place));
         let page = self.store.page(&ask.resource(), &filter, from, limit.unwrap_or(usize::MAX)).map_err(|_| {
@@ -72,6 +78,9 @@ pub(super) fn filter(ask: &Ask<'_>) -> Result<Filter, Problem> {
     let query = &ask.call.query;
     let labels = Selector::parse(query.get("labelSelector").unwrap_or_default());
     let labels = labels.map_err(|error| Problem::bad_request(format!("unable to parse requirement: {error}")))?;
+    if let Some(fault) = term_fault(&labels) {
+        return Err(Problem::bad_request(format!("unable to parse requirement: {fault}")));
+    }
     let text = query.get("fieldSelector").unwrap_or_default();
     let fields = FieldTest::parse_all(text)
         .ok_or_else(|| Problem::bad_request(format!("invalid selector: '{text}'; can't understand '{text}'")))?;
@@ -90,6 +99,17 @@ pub(super) fn filter(ask: &Ask<'_>) -> Result<Filter, Problem> {
     }
     let labels = labels.and(&ask.way.filter);
     Ok(Filter { reach: ask.way.reach.clone(), namespace: ask.target.namespace.clone(), labels, fields })
+}
+
+/// What is wrong with the keys and values of a selector.
+fn term_fault(labels: &Selector) -> Option<String> {
+    labels.terms().find_map(|(key, values)| {
+        let of_key = label_key_fault(key).map(|why| format!("<nil>: Invalid value: {key:?}: {why}"));
+        let fault = |(at, value): (usize, &&str)| {
+            label_value_fault(value).map(|why| format!("values[{at}][{key}]: Invalid value: {value:?}: {why}"))
+        };
+        of_key.or_else(|| values.iter().enumerate().find_map(fault))
+    })
 }
 
 /// `VERSION/CLUSTER/NAMESPACE/NAME`, names being free of slashes.

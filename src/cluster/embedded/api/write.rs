@@ -215,7 +215,8 @@ impl State {
         if config.at(&["metadata", "managedFields"]).is_some_and(|fields| !fields.is_null()) {
             return Err(Problem::bad_request("metadata.managedFields must be nil"));
         }
-        if config.name().is_empty() {
+        let is_nameless = config.name().is_empty();
+        if is_nameless {
             config.metadata_mut().insert("name".to_owned(), json!(name));
         }
         identity::same_name(&config, name)?;
@@ -227,6 +228,10 @@ impl State {
             Some(old) if !ask.sees(&old) => Err(refused(ask, name, &Refusal::Exists)),
             Some(old) => self.apply_to(ask, &old, config),
             None if ask.target.subresource.is_some() => Err(ask.not_found(name)),
+            None if is_nameless => {
+                let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+                Err(Problem::bad_request(why))
+            }
             None => self.apply_new(ask, config),
         }
     }
