@@ -9,7 +9,7 @@ mod config;
 pub mod exit;
 mod files;
 mod follow;
-mod in_cluster;
+pub mod in_cluster;
 mod journal;
 mod load;
 mod out;

@@ -121,11 +121,14 @@ pub struct ClusterJournal {
 struct Recent {
     lines: VecDeque<String>,
     bytes: usize,
+    /// All that there ever were.
+    count: u64,
 }
 
 impl ClusterJournal {
-    /// Writes the state whenever something happened, until `shutdown` and once more then.
+    /// Writes the state whenever something happened that is not written yet, until `shutdown` and then as well.
     pub async fn keep(&self, log: &Log, applier: Arc<dyn Applier>, clock: &dyn Clock, shutdown: &CancellationToken) {
+        let mut kept = 0;
         loop {
             let ends = tokio::select! {
                 biased;
@@ -135,14 +138,21 @@ impl ClusterJournal {
             if !ends {
                 clock.sleep(GATHER).await;
             }
-            let written = write(&*applier, &log.state(), &self.text()).await;
+            // Events that came while others gathered went along with those.
+            let count = self.lock().count;
+            if count > kept {
+                match write(&*applier, &log.state(), &self.text()).await {
+                    Ok(()) => kept = count,
+                    Err(error) if !ends => {
+                        tracing::warn!(%error, "the journal could not be written and will be again");
+                        self.changed.notify_one();
+                        clock.sleep(AGAIN).await;
+                    }
+                    Err(_) => {}
+                }
+            }
             if ends {
                 return;
-            }
-            if let Err(error) = written {
-                tracing::warn!(%error, "the journal could not be written and will be again");
-                self.changed.notify_one();
-                clock.sleep(AGAIN).await;
             }
         }
     }
@@ -163,6 +173,7 @@ impl Journal for ClusterJournal {
         {
             let mut recent = self.lock();
             recent.bytes += line.len();
+            recent.count += 1;
             recent.lines.push_back(line);
             while recent.bytes > MOST_EVENTS {
                 let Some(old) = recent.lines.pop_front() else { break };

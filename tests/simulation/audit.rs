@@ -32,6 +32,11 @@ impl Asked {
         self.query.contains("watch=true")
     }
 
+    /// Whether it is about what is at this path, or creates it there.
+    pub(crate) fn is_of(&self, path: &str) -> bool {
+        self.path == path || self.method == "POST" && path.rsplit_once('/').is_some_and(|(collection, _)| collection == self.path)
+    }
+
     /// Whether it changes an object; reviews are questions.
     pub(crate) fn is_write(&self) -> bool {
         self.method != "GET" && !self.path.contains("/selfsubject") && !self.query.contains("dryRun")
@@ -182,6 +187,12 @@ impl Audit {
         {
             self.trace.broken("nothing twice", &format!("{asked}: the same again, and it was known to be there"));
         }
+    }
+
+    /// Somebody else changed the object: whatever was applied to it may have to be applied again.
+    pub(crate) fn moved(&self, path: &str) {
+        let mut inner = self.inner.lock().unwrap();
+        inner.applied.iter_mut().filter(|((at, _), _)| at == path).for_each(|(_, applied)| applied.is_known = false);
     }
 
     /// The answer to a request got lost on its way.

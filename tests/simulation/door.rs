@@ -31,7 +31,7 @@ impl Door {
         self.0.clone().oneshot(request.body(Full::new(body)).unwrap()).await.unwrap()
     }
 
-    async fn send(&self, method: &str, path: &str, content_type: &str, body: &Value) -> (u16, Option<Answered>) {
+    pub(crate) async fn send(&self, method: &str, path: &str, content_type: &str, body: &Value) -> (u16, Option<Answered>) {
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let response = self.open(method, path, content_type, bytes).await;
         (response.status().as_u16(), Answered::take(response).ok())

@@ -85,7 +85,8 @@ async fn calm(values: &Values) -> State {
     life.state().await
 }
 
-fn in_paused_time<T>(simulation: impl Future<Output = T>) -> T {
+/// Runs a simulation; time jumps to what is due next.
+pub(crate) fn in_paused_time<T>(simulation: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(simulation)
 }

@@ -8,6 +8,7 @@
 
 mod audit;
 mod clock;
+mod day;
 mod door;
 mod life;
 mod operator;
@@ -48,14 +49,18 @@ fn life(seed: u64, plant: Plant) -> Report {
     live(seed, plant)
 }
 
+/// A number of the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
 #[test]
 fn show_02_simulation() {
-    if let Some(seed) = std::env::var("SEED").ok().map(|text| text.parse().unwrap()) {
+    if let Some(seed) = number("SEED") {
         let report = life(seed, Plant::Nothing);
         assert!(report.broken.is_empty(), "seed {seed}: {:#?}", report.broken);
         return;
     }
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let (seeds, first) = (number("SEEDS").unwrap_or(SEEDS), number("FROM").unwrap_or(0));
     let bound = number("WITHIN").map(Duration::from_secs);
     let lived = Lived::default();
@@ -99,6 +104,17 @@ impl Lived {
         }
         self.broken.lock().unwrap().extend(found.into_iter().map(|how| format!("SEED={seed}: {how}")));
     }
+}
+
+/// Hours of a day, unless `HOURS` says otherwise: two where the code is not optimised.
+const HOURS: u64 = if cfg!(debug_assertions) { 2 } else { 24 };
+
+#[test]
+fn show_05_day() {
+    let (hours, began) = (number("HOURS").unwrap_or(HOURS), Instant::now());
+    let report = day::live(5, Duration::from_hours(hours));
+    eprintln!("SHOW 05 day {hours} h in {:.1} s: {report}", began.elapsed().as_secs_f64());
+    assert!(report.broken.is_empty(), "{:#?}", report.broken);
 }
 
 /// Most seeds in which a planted defect is looked for; it needs a write whose answer is lost, which few of them have.

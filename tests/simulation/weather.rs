@@ -27,8 +27,9 @@ use crate::{
 };
 
 /// Errors of a connection.
-type Lost = Box<dyn std::error::Error + Send + Sync>;
-type Answer = UnsyncBoxBody<Bytes, Lost>;
+pub(crate) type Lost = Box<dyn std::error::Error + Send + Sync>;
+/// What a client reads.
+pub(crate) type Answer = UnsyncBoxBody<Bytes, Lost>;
 
 /// How often, in a thousand requests, and how long.
 #[derive(Clone, Debug, Default)]
@@ -237,28 +238,48 @@ impl Shared {
     }
 
     /// A watch that ends as the seed says, and breaks when the API server goes away.
-    fn watch(&self, mut response: Response<UnsyncBoxBody<Bytes, Infallible>>, ending: Ending) -> Response<Answer> {
-        let Some(news) = Watched::take(&mut response) else { return lossless(response) };
+    fn watch(&self, response: Response<UnsyncBoxBody<Bytes, Infallible>>, ending: Ending) -> Response<Answer> {
         let ends = match ending {
             Ending::Never => None,
             Ending::Closed(after) | Ending::Broken(after) | Ending::Expired(after) => Some(Instant::now() + after),
         };
         let broken = self.goes_away().filter(|away| ends.is_none_or(|ends| *away < ends));
-        let at = broken.or(ends);
         let last = match ending {
-            _ if broken.is_some() => Some(Err("connection reset".into())),
-            Ending::Never | Ending::Closed(_) => None,
-            Ending::Broken(_) => Some(Err("connection reset".into())),
-            Ending::Expired(_) => Some(Ok(vec![expired()])),
+            _ if broken.is_some() => Last::Broken,
+            Ending::Never | Ending::Closed(_) => Last::Nothing,
+            Ending::Broken(_) => Last::Broken,
+            Ending::Expired(_) => Last::Expired,
         };
-        let timer = async move {
-            match at {
-                Some(at) => sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        lossless(Watched::new(news.take_until(timer).chain(stream::iter(last)).boxed()).answer())
+        cut(response, broken.or(ends), last)
     }
+}
+
+/// The last word of a watch that is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// It ends in good order.
+    Nothing,
+    /// The connection breaks.
+    Broken,
+    /// The version is too old.
+    Expired,
+}
+
+/// A watch that ends at that time, if it has not ended before.
+pub(crate) fn cut(mut response: Response<UnsyncBoxBody<Bytes, Infallible>>, at: Option<Instant>, last: Last) -> Response<Answer> {
+    let Some(news) = Watched::take(&mut response) else { return lossless(response) };
+    let last = match last {
+        Last::Nothing => None,
+        Last::Broken => Some(Err("connection reset".into())),
+        Last::Expired => Some(Ok(vec![expired()])),
+    };
+    let timer = async move {
+        match at {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    };
+    lossless(Watched::new(news.take_until(timer).chain(stream::iter(last)).boxed()).answer())
 }
 
 fn lossless(response: Response<UnsyncBoxBody<Bytes, Infallible>>) -> Response<Answer> {
@@ -286,7 +307,7 @@ fn status(code: u16) -> serde_json::Value {
     status
 }
 
-fn refusal(code: u16) -> Response<Answer> {
+pub(crate) fn refusal(code: u16) -> Response<Answer> {
     let response = Response::builder().status(code).header("retry-after", "1").header("content-type", "application/json");
     response.body(whole(Bytes::from(status(code).to_string()))).unwrap()
 }

@@ -1,9 +1,9 @@
-//! The parts of `plinth controller`.
+//! The parts of `plinth controller`. Its [`Replica`] is public for whoever else runs one: a simulation.
 
 mod keeper;
+mod replica;
 mod serve;
 mod standby;
 
-pub(crate) use keeper::Keeper;
+pub use replica::Replica;
 pub(crate) use serve::Servers;
-pub(crate) use standby::Standby;

@@ -16,14 +16,14 @@ use crate::wire::Host;
 const ROLE: &str = "standby";
 
 /// The watches of a waiting controller.
-pub(crate) struct Standby {
+pub(super) struct Standby {
     task: JoinHandle<()>,
     _watches: Arc<Watches>,
 }
 
 impl Standby {
     /// Starts to read definitions and delivery objects, and says when they are read.
-    pub(crate) fn start(host: &Host, health: &Health) -> Self {
+    pub(super) fn start(host: &Host, health: &Health) -> Self {
         let watches = Watches::new(Settings::default());
         host.0.catalog().follow();
         watches.engage(Arc::clone(&host.0));
@@ -38,14 +38,14 @@ impl Standby {
     }
 
     /// Reads no more.
-    pub(crate) async fn end(self) {
+    pub(super) async fn end(self) {
         self.task.abort();
         let _ended = self.task.await;
     }
 }
 
 /// Waits until every watch that there is has read everything, and says so.
-pub(crate) async fn tell_when_read(watches: Arc<Watches>, health: Health) {
+pub(super) async fn tell_when_read(watches: Arc<Watches>, health: Health) {
     loop {
         let waiting: Vec<WatchKey> =
             watches.states().into_iter().filter(|(_, state)| !state.is_current()).map(|(key, _)| key).collect();

@@ -3,65 +3,43 @@
 use std::sync::Arc;
 
 use plinth_bootstrap::rights;
-use plinth_cluster::chain;
-use plinth_engine::{naming::is_subdomain, ports::Clock};
-use plinth_manager::{
-    Gated, Health, Holder, Kept, Lease, Metrics, SystemClock,
-    lease::{Attempt, LeaseError, Timing},
-};
-use plinth_run::Outcome;
-use tokio_util::sync::CancellationToken;
+use plinth_controller::{Options, delivery::sources::LiveSources};
+use plinth_engine::{graph, naming::is_subdomain, ports::Clock};
+use plinth_manager::{Health, Metrics, SystemClock};
+use plinth_releasechannel::RepositoryRef;
+use plinth_run::{Event, Outcome, Sink};
 
 use crate::{
     args::{Controller, Global},
     exit::Failure,
-    in_cluster::{Keeper, Servers, Standby},
-    wire::{self, Host, before_the_run, connect, listen},
+    in_cluster::{Replica, Servers},
+    load,
+    wire::{self, before_the_run, connect, listen},
 };
 
 /// Runs `plinth controller`.
 pub(crate) async fn run(global: &Global, args: &Controller) -> Result<Outcome, Failure> {
     check(args)?;
+    let mirror = args.access.mirror.as_deref().map(RepositoryRef::parse).transpose().map_err(|error| load::refusal(&error))?;
     let signals = listen()?;
-    let stop = signals.token();
     let (health, metrics) = (Health::default(), Arc::new(Metrics::default()));
     let servers = Servers::start(args, &health, &metrics).await?;
     health.ready("caches", Err("nothing is read yet".to_owned()));
     let (host, server) = before_the_run(&signals, connect(global)).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), server, platform = args.platform, "the controller starts");
-    let lease = wire::lease(&host, Holder { yields: true, ..Holder::from(identity()) });
-    let outcome = turns(&host, args, &lease, (&health, &metrics), &stop).await;
+    let (identity, platform, sinks) = (identity(), args.platform.clone(), vec![Arc::new(Logged) as Arc<dyn Sink>]);
+    let replica = Replica { host, identity, platform, mirror, health, metrics, sinks, options: options(args) };
+    let outcome = replica.run(&signals.token()).await;
     servers.end().await;
     outcome.map(|()| Outcome::Done)
 }
 
-/// Waits and leads, one after the other: a run on a laptop that asks for the Lease has its turn in between.
-async fn turns(
-    host: &Host,
-    args: &Controller,
-    lease: &Arc<Lease>,
-    (health, metrics): (&Health, &Arc<Metrics>),
-    stop: &CancellationToken,
-) -> Result<(), Failure> {
-    loop {
-        let standby = Standby::start(host, health);
-        let leads = lease.acquire(stop, tell).await;
-        standby.end().await;
-        if !leads {
-            return Ok(());
-        }
-        tracing::info!("this process leads");
-        metrics.set_leader(true);
-        let kept = lead(host, args, lease, (health, metrics), stop).await;
-        metrics.set_leader(false);
-        match kept? {
-            Kept::Ended => return Ok(()),
-            Kept::Asked => tracing::info!("another one asked for the Lease and has its turn"),
-            Kept::Lost => {
-                let message = "the Lease was lost: another one writes, or it could not be renewed in time";
-                return Err(Failure::failed(message));
-            }
-        }
+fn options(args: &Controller) -> Options {
+    Options {
+        sources: Arc::new(LiveSources::new(load::access(&args.access))),
+        graph: graph::Options { account: args.default_service_account.clone(), ..graph::Options::default() },
+        condition_events: args.instance_condition_events,
+        ..Options::default()
     }
 }
 
@@ -93,42 +71,12 @@ fn identity() -> String {
     format!("{pod}/controller-{started}-{}", std::process::id())
 }
 
-fn tell(answer: &Result<Attempt, LeaseError>) {
-    match answer {
-        Ok(Attempt::HeldBy { holder, .. }) => tracing::debug!(holder, "another one leads"),
-        Ok(Attempt::Held) => {}
-        Err(error) => tracing::warn!(error = chain(error), "the Lease cannot be asked for"),
-    }
-}
+/// Events as log lines.
+struct Logged;
 
-/// Keeps the platform until a signal, or until another one is to write; where the Lease is lost this process starts anew.
-async fn lead(
-    host: &Host,
-    args: &Controller,
-    lease: &Arc<Lease>,
-    (health, metrics): (&Health, &Arc<Metrics>),
-    stop: &CancellationToken,
-) -> Result<Kept, Failure> {
-    let applier = Arc::new(Gated { inner: Arc::clone(&host.0), lease: Arc::clone(lease) });
-    // The Lease is renewed from the first moment on, also while the journal is read, and until passes in work have ended.
-    let (ended, over) = (stop.child_token(), CancellationToken::new());
-    let keeping = async {
-        let kept = lease.keep(&over).await;
-        ended.cancel();
-        // Passes in work still write, for as long as the last renewal lets them.
-        over.cancelled().await;
-        kept
-    };
-    let keeper = Keeper { host, args, lease, applier, health, metrics };
-    let running = async {
-        let done = keeper.run(&ended).await;
-        over.cancel();
-        done
-    };
-    let (kept, done) = tokio::join!(keeping, running);
-    let released = tokio::time::timeout(Timing::default().renew_deadline, lease.release()).await;
-    if let Ok(Err(error)) = released {
-        tracing::warn!(error = chain(&error), "the Lease could not be given back");
+impl Sink for Logged {
+    fn take(&self, event: &Event) {
+        let text = serde_json::to_string(&event.kind).unwrap_or_default();
+        tracing::info!(run = event.run.0, seq = event.seq, event = text, "event");
     }
-    done.map(|()| kept)
 }

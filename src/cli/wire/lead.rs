@@ -56,8 +56,8 @@ pub(crate) fn key() -> ObjectKey {
 }
 
 /// The Lease of a cluster, as this holder sees it.
-pub(crate) fn lease(host: &Host, holder: Holder) -> Arc<Lease> {
-    Lease::new(Arc::clone(&host.0) as _, Arc::new(SystemClock), key(), holder, Timing::default())
+pub(crate) fn lease(host: &Host, holder: Holder, clock: Arc<dyn Clock>) -> Arc<Lease> {
+    Lease::new(Arc::clone(&host.0) as _, clock, key(), holder, Timing::default())
 }
 
 /// Who a run is to others. The run before it in the same journal is dead, because the journal is locked as long as a run lives.

@@ -57,7 +57,8 @@ impl Session {
         let log = Arc::new(log);
         let resumed = log.read(unfinished(if delivery.removing { Verb::Down } else { Verb::Up }));
         let before = log.read(|state| state.run.clone());
-        let lease = matches!(delivery.turn, Turn::Lease { .. }).then(|| lead::lease(&host, lead::holder(&run, before.as_ref())));
+        let lease = matches!(delivery.turn, Turn::Lease { .. })
+            .then(|| lead::lease(&host, lead::holder(&run, before.as_ref()), Arc::new(SystemClock)));
         let options = Options {
             lease: lease.clone(),
             platform: Some(platform.to_owned()),
@@ -129,7 +130,7 @@ pub fn unfinished(verb: Verb) -> impl Fn(&RunState) -> Option<RunId> {
             None | Some(Outcome::Deadline | Outcome::Interrupted) => true,
             Some(_) => false,
         };
-        let has_begun = state.verb == Some(verb) && state.approved.is_some();
+        let has_begun = state.verb.is_some_and(|began| verb.goes_on_with(began)) && state.approved.is_some();
         state.run.clone().filter(|_| is_open && has_begun)
     }
 }
