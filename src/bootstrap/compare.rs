@@ -1,7 +1,10 @@
 //! What is wanted held against what is there: does an apply change anything?
 
 use plinth_api::Object;
-use plinth_engine::yaml::{element, field};
+use plinth_engine::{
+    stored,
+    yaml::{element, field},
+};
 use serde_json::Value;
 
 use crate::managed;
@@ -14,9 +17,24 @@ const NAMED: usize = 20;
 /// Fields that only `live` has belong to the server or to others. Lists are compared element by element, because servers fill
 /// in defaults inside elements too.
 pub fn differences(wanted: &Value, live: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    compare(wanted, live, "", &mut found);
+    let (mut found, wanted) = (Vec::new(), stored::kept(wanted));
+    let here = Here { path: String::new(), within: "", of_kubernetes: stored::is_of_kubernetes(&wanted) };
+    compare(&wanted, live, &here, &mut found);
     found
+}
+
+/// Where a comparison is.
+struct Here<'a> {
+    path: String,
+    /// The field that holds what is compared.
+    within: &'a str,
+    of_kubernetes: bool,
+}
+
+impl<'a> Here<'a> {
+    fn at(&self, path: String, within: &'a str) -> Self {
+        Self { path, within, of_kubernetes: self.of_kubernetes }
+    }
 }
 
 /// Paths of fields that `manager` applied and that `wanted` does not set any more: an apply takes them away.
@@ -62,19 +80,21 @@ fn named(keys: &Value) -> String {
     keys.as_object().into_iter().flatten().map(text).collect::<Vec<_>>().join(",")
 }
 
-fn compare(wanted: &Value, live: &Value, path: &str, found: &mut Vec<String>) {
+fn compare(wanted: &Value, live: &Value, here: &Here<'_>, found: &mut Vec<String>) {
+    let path = here.path.as_str();
     if found.len() >= NAMED {
         return;
     }
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {
             for (name, value) in wanted {
-                compare(value, live.get(name).unwrap_or(&Value::Null), &field(path, name), found);
+                let live = live.get(name).unwrap_or(&Value::Null);
+                below(value, live, here, name, found);
             }
         }
         (Value::Array(wanted), Value::Array(live)) if wanted.len() == live.len() => {
             for (index, (value, live)) in wanted.iter().zip(live).enumerate() {
-                compare(value, live, &element(path, index), found);
+                compare(value, live, &here.at(element(path, index), here.within), found);
             }
         }
         // An empty object or list and an absent one are the same to a server.
@@ -82,12 +102,18 @@ fn compare(wanted: &Value, live: &Value, path: &str, found: &mut Vec<String>) {
         (Value::Array(list), Value::Null) if list.is_empty() => {}
         (Value::Object(map), Value::Null) => {
             for (name, value) in map {
-                compare(value, &Value::Null, &field(path, name), found);
+                below(value, &Value::Null, here, name, found);
             }
         }
-        (wanted, live) if wanted == live => {}
+        (wanted, live) if stored::is_kept_as(wanted, live, here.within, here.of_kubernetes) => {}
         _ => found.push(path.to_owned()),
     }
+}
+
+/// A field of a mapping. What is in a mapping of values, such as `limits`, is known by that name, not by its own.
+fn below(wanted: &Value, live: &Value, here: &Here<'_>, name: &str, found: &mut Vec<String>) {
+    let within = if wanted.is_object() || wanted.is_array() { name } else { here.within };
+    compare(wanted, live, &here.at(field(&here.path, name), within), found);
 }
 
 #[cfg(test)]
@@ -127,6 +153,21 @@ mod tests {
         let wanted = json!({"a": {"b": 1}, "l": [{"name": "x"}], "p": [{"port": 80}]});
         let found = given_up(&wanted, &Object::from_value(live).unwrap(), "m");
         assert_eq!(found, ["a.c", "l[name=x].value", "l[name=y]"]);
+    }
+
+    #[test]
+    fn what_a_server_keeps_in_another_form_is_the_same() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"password": "hunter2"}});
+        let kept = |data: &str| json!({"apiVersion": "v1", "kind": "Secret", "data": {"password": data}});
+        assert_eq!(differences(&secret, &kept("aHVudGVyMg==")), [""; 0]);
+        assert_eq!(differences(&secret, &kept("b3RoZXI=")), ["data.password"]);
+        let pod = |cpu: Value| json!({"apiVersion": "v1", "kind": "Pod", "spec": {"c": [{"limits": {"cpu": cpu}, "value": ""}]}});
+        let live = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"c": [{"limits": {"cpu": "1"}}]}});
+        assert_eq!(differences(&pod(json!("1000m")), &live), [""; 0]);
+        assert_eq!(differences(&pod(json!(2)), &live), ["spec.c[0].limits.cpu"]);
+        let custom = json!({"apiVersion": "a.test/v1", "limits": {"cpu": "1000m"}, "text": ""});
+        let live = json!({"apiVersion": "a.test/v1", "limits": {"cpu": "1"}});
+        assert_eq!(differences(&custom, &live), ["limits.cpu", "text"]);
     }
 
     fn json_value() -> impl Strategy<Value = Value> {

@@ -3,6 +3,7 @@
 //! What is wanted comes from a plan of the release that runs, or, of what the loop makes, from the definitions and instances that the
 //! cluster itself has: for that nobody else has to be asked.
 
+mod roots;
 mod values;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use plinth_engine::{
     naming,
     ports::Reader,
     schema::SchemaSource,
+    stored,
 };
 use plinth_run::{Action, Subject, inspect::masked};
 use serde::Serialize;
@@ -82,12 +84,12 @@ pub async fn of_plan(planned: &Planned, reader: &dyn Reader) -> Result<Vec<Drift
     Ok(found)
 }
 
-/// What of the objects that the loop makes is not as the definitions and instances in the cluster want it. What is missing is not told:
-/// it may be on its way.
+/// What of the objects that the loop makes is not as the definitions and instances in the cluster want it, and which fields of those
+/// themselves others have taken. What is missing is not told: it may be on its way.
 pub async fn below(platform: &str, reader: &dyn Reader, schemas: &dyn Schemas) -> Result<Vec<Drift>, Error> {
     let built = built(platform, reader, schemas).await?;
     let settings = Settings { platform: platform.to_owned(), take_over: true, purpose: Purpose::Compare, ..Settings::default() };
-    let mut found = Vec::new();
+    let mut found = roots::held(platform, reader).await?;
     for top in removal::tops(platform, reader).await? {
         let Some(root) = built.iter().find(|built| built.graph.instance.gvk == top.key.gvk) else { continue };
         // What cannot be followed is told by the plan.
@@ -137,7 +139,8 @@ fn compiled(key: ObjectKey, object: Object, definition: Definition, served: &Arc
 
 fn field(path: &str, wanted: &Object, live: &Object) -> Field {
     let shown = |object: &Object| {
-        let value = masked(object).into_value();
+        let kept = Object::from_value(stored::kept(object.as_value()).into_owned())?;
+        let value = masked(&kept).into_value();
         values::at(&value, path).filter(|value| !value.is_null()).map(ToString::to_string)
     };
     let held = held_by(wanted.as_value(), live, |manager| !manager.starts_with(OURS));

@@ -9,7 +9,7 @@ use plinth_engine::{
     ports::{Query, ReadError, Reader},
 };
 
-use crate::{ports::Schemas, preflight::AT_ONCE, removal};
+use crate::{install, ports::Schemas, preflight::AT_ONCE, removal};
 
 /// Names of the platforms that a cluster has, as the label of what a run writes itself says them: definitions, Repositories, CRDs and
 /// namespaces, whatever the distribution.
@@ -20,11 +20,15 @@ pub async fn platforms(reader: &dyn Reader) -> Result<BTreeSet<String>, ReadErro
 }
 
 /// The same, looking through every kind that can be listed: of a platform that was removed in part, or by hand, anything may be left.
-/// What cannot be looked at is passed over.
+/// A Platform counts that somebody made and nothing came of. What cannot be looked at is passed over.
 pub async fn remains(reader: &dyn Reader, schemas: &dyn Schemas) -> BTreeSet<String> {
     let kinds = schemas.listable().await.unwrap_or_default();
     let answers = ask(reader, kinds.into_iter().map(|kind| kind.gvk).collect()).await;
-    answers.into_iter().flatten().flatten().collect()
+    // Nothing came of a Platform yet, and something may at any time.
+    let gvk = install::platform_kind();
+    let query = Query { cluster: ClusterKey::host(), gvk, namespace: None, selector: String::new() };
+    let asked = removal::ask(reader, &query).await.unwrap_or_default().into_iter().map(|found| found.key.name);
+    answers.into_iter().flatten().flatten().chain(asked).collect()
 }
 
 /// The platforms that objects of these kinds belong to.
@@ -58,6 +62,16 @@ mod tests {
             "metadata": {"name": "other", "labels": {"plinth.dev/platform": "sample"}}});
         bench.cluster.put(&object(other));
         assert_eq!(named().await, ["default", "sample"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_platform_that_never_came_up_is_found() {
+        let bench = Bench::new();
+        let asked = json!({"apiVersion": "plinth.dev/v1alpha1", "kind": "Platform", "metadata": {"name": "mine"}, "spec": {}});
+        bench.cluster.put(&plinth_api::crds::PLATFORM.object());
+        bench.cluster.put(&object(asked));
+        let left = remains(bench.cluster.as_ref(), bench.cluster.as_ref()).await;
+        assert_eq!(left.into_iter().collect::<Vec<_>>(), ["mine"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,7 +28,7 @@ use crate::{
 
 pub use scope::Scope;
 pub use survey::Survey;
-pub(crate) use survey::{Found, ask, defined, list, own_kinds, tops, users_first};
+pub(crate) use survey::{Found, ask, defined, list, own_kinds, tops, users_first, written_kinds};
 
 /// Removes the platform that `settings` name. Everything that happens is in the log, the outcome too.
 pub async fn down(settings: &Settings, resumed: Option<RunId>, ports: &Ports, approver: &dyn Approver) -> Outcome {

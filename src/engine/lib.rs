@@ -24,6 +24,7 @@ pub mod permission;
 pub mod ports;
 pub mod schema;
 pub mod simpleschema;
+pub mod stored;
 pub mod template;
 #[cfg(test)]
 mod testing;

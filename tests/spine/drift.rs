@@ -11,9 +11,30 @@ use crate::{distribution::Distribution, plinth::plinth, watch::resource, world::
 
 const MAP: &str = "openmcp-operator-scheduler-config";
 
+/// Children that a server keeps in another form than they are sent in.
+const KEPT_OTHERWISE: &str = r"
+    - id: login
+      template:
+        apiVersion: v1
+        kind: Secret
+        metadata: {name: openmcp-operator-login}
+        stringData: {password: hunter2}
+
+    - id: quota
+      template:
+        apiVersion: v1
+        kind: ResourceQuota
+        metadata: {name: openmcp-operator}
+        spec:
+          hard: {requests.storage: 1024Gi, requests.cpu: 4000m, count/jobs.batch: 10}
+";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn show_05_drift() {
     let distribution = Distribution::sample();
+    let rgd = distribution.file("rgds/openmcp-operator.yaml");
+    let text = std::fs::read_to_string(&rgd).unwrap() + KEPT_OTHERWISE;
+    std::fs::write(&rgd, text).unwrap();
     let archive = distribution.pack(&distribution.file("channel.tgz")).await;
     let world = World::start(&distribution).await;
     world.up(&archive, &["--controller", "none"]).await.with_code(0);
@@ -50,6 +71,8 @@ async fn show_05_drift() {
     assert!(text.contains("spec.interval: \"5m\" instead of \"1m\"  by kubectl-edit"), "{text}");
     let status = plinth(&["status", "--kubeconfig", &kubeconfig]).await.stdout;
     assert!(status.contains("drift") && status.contains(MAP) && status.contains("by kubectl-edit"), "{status}");
+    // What the run itself writes, too: who changed what, and plinth diff knows what it should be.
+    assert!(status.contains("spec.interval: \"5m\"  by kubectl-edit"), "{status}");
 
     // What is being deleted is there, and not missing.
     edit(&world, &maps, MAP, &json!({"metadata": {"finalizers": ["tests.plinth.dev/held"]}})).await;

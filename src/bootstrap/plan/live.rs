@@ -83,8 +83,9 @@ pub(crate) fn standing(wanted: &Wanted, live: Option<&Object>, settings: &Settin
     if is_given_up && !fields.iter().any(|field| unverified.starts_with(field.as_str())) {
         fields.push(unverified);
     }
-    // `--take-over` is for what other tools have, not for another platform.
-    let stays = |owner: &Owner| !settings.take_over || owner.platform.is_some();
+    // `--take-over` is for what other tools have, not for another platform; a comparison asks for it only to see what others hold.
+    let is_shared = wanted.step == Step::Foundation && settings.purpose == Purpose::Compare;
+    let stays = |owner: &Owner| !settings.take_over || owner.platform.is_some() || is_shared;
     let Some(owner) = foreign_owner(live, settings).filter(stays) else {
         let held = if settings.take_over { Vec::new() } else { held(object, live, keys::MANAGER) };
         if !held.is_empty() {

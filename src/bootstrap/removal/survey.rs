@@ -58,8 +58,13 @@ impl Survey {
 
 /// The kinds that a run writes whatever the distribution.
 pub(crate) fn own_kinds() -> Vec<GroupVersionKind> {
+    written_kinds().into_iter().chain([wanted::crd_kind(), wanted::namespace_kind()]).collect()
+}
+
+/// Those of them that say what the loop is to do.
+pub(crate) fn written_kinds() -> Vec<GroupVersionKind> {
     let repository = GroupVersionKind::new(delivery::GROUP, delivery::VERSION, "Repository");
-    definition_kinds().into_iter().chain([repository, wanted::crd_kind(), wanted::namespace_kind()]).collect()
+    definition_kinds().into_iter().chain([repository]).collect()
 }
 
 /// The kinds of definitions.

@@ -67,5 +67,9 @@ fn human(found: &[Drift], out: Out) {
 pub(super) fn line(field: &Field) -> String {
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     let by = if field.by.is_empty() { String::new() } else { format!("  by {}", field.by.join(", ")) };
+    // What is wanted is not known where the release was not asked.
+    if field.wanted.is_none() && !field.by.is_empty() {
+        return format!("  {}: {}{by}", field.path, shown(&field.live));
+    }
     format!("  {}: {} instead of {}{by}", field.path, shown(&field.live), shown(&field.wanted))
 }

@@ -42,11 +42,12 @@ pub(crate) use escape::{RESERVED, unescape};
 pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
 pub use expression::{Expression, SyntaxError};
 pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
-pub(crate) use library::go_escaped;
 pub use library::re2;
+pub(crate) use library::{go_escaped, same_quantity};
 pub use references::References;
 pub(crate) use types::TYPE_PREFIX;
 pub use types::{Structure, Type};
+pub(crate) use value::encode_base64;
 pub use versions::VersionCheck;
 
 #[cfg(test)]

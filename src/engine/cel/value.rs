@@ -48,7 +48,7 @@ pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
 }
 
 /// Base64 with padding.
-pub(super) fn encode_base64(bytes: &[u8]) -> String {
+pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 

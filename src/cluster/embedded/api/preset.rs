@@ -1,6 +1,5 @@
 //! Defaults of built-in kinds that their published schemas do not have, because the API server holds them as code.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use plinth_api::Object;
 use serde_json::{Value, json};
 
@@ -236,11 +235,7 @@ fn service(value: &mut Value) {
 
 fn secret(value: &mut Value) {
     set(value, "type", || json!("Opaque"));
-    let Some(Value::Object(texts)) = value.as_object_mut().and_then(|fields| fields.remove("stringData")) else { return };
-    set(value, "data", || json!({}));
-    for (name, text) in texts {
-        value["data"][name] = json!(STANDARD.encode(text.as_str().unwrap_or_default()));
-    }
+    plinth_engine::stored::fold_texts(value);
 }
 
 fn namespace(value: &mut Value) {

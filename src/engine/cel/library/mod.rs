@@ -29,6 +29,7 @@ use cel::common::functions::Function;
 
 pub(crate) use json::escaped as go_escaped;
 pub use pattern::translated as re2;
+pub(crate) use quantity::same_quantity;
 pub(super) use woven::register as woven;
 
 /// A function with all its overloads that share an implementation.

@@ -160,6 +160,11 @@ impl Short {
     }
 }
 
+/// Whether two texts are the same quantity; texts that are none are not.
+pub(crate) fn same_quantity(one: &str, other: &str) -> bool {
+    matches!((Quantity::parse(one), Quantity::parse(other)), (Ok(one), Ok(other)) if one == other)
+}
+
 /// Power of two and power of ten that a suffix stands for.
 fn scale(suffix: &str) -> Option<(u32, i32)> {
     let decimal = |exponent| Some((0, exponent));
