@@ -120,14 +120,13 @@ impl Teller<'_> {
     }
 
     fn instance(&self, causes: &[Cause]) -> EventKind {
-        let is_deferred = self.decision.nodes.iter().any(|verdict| verdict.state == NodeState::Deferred);
         let lacks_rights = self.decision.nodes.iter().any(|verdict| verdict.missing().is_some());
         let (health, reason) = match self.decision.state {
             InstanceState::Deleting => (Health::Terminating, "Deleting"),
             InstanceState::Error => (Health::Failed, "Error"),
             _ if self.decision.ready => (Health::Current, "Ready"),
             _ if lacks_rights => (Health::Waiting, permission::MISSING),
-            _ if is_deferred => (Health::Waiting, "Deferred"),
+            _ if self.waits_for_kinds() => (Health::Waiting, "Deferred"),
             _ => (Health::InProgress, "InProgress"),
         };
         let (message, causes) = match (health, causes.first()) {
@@ -137,6 +136,13 @@ impl Teller<'_> {
         };
         let subject = Subject::root(self.context.instance.clone());
         EventKind::HealthChanged { subject, health, reason: reason.to_owned(), message, causes }
+    }
+
+    /// Whether nothing is in the way but kinds that are not served: whatever else is not ready yet says so itself.
+    fn waits_for_kinds(&self) -> bool {
+        let nodes = &self.decision.nodes;
+        let waits = |verdict: &NodeVerdict| urgency(verdict) <= urgency_of(NodeState::Deferred);
+        nodes.iter().all(waits) && nodes.iter().any(|verdict| verdict.state == NodeState::Deferred)
     }
 
     /// The causes of the node that asks most for attention.
@@ -234,9 +240,16 @@ impl Teller<'_> {
 
 fn urgency(verdict: &NodeVerdict) -> u8 {
     match verdict.state {
-        NodeState::Failed => 5,
+        NodeState::Failed => urgency_of(NodeState::Failed),
         // Nothing but a person helps against that.
-        _ if verdict.missing().is_some() => 4,
+        _ if verdict.missing().is_some() => urgency_of(NodeState::Terminating),
+        state => urgency_of(state),
+    }
+}
+
+fn urgency_of(state: NodeState) -> u8 {
+    match state {
+        NodeState::Failed => 5,
         NodeState::Terminating => 4,
         NodeState::Unready => 3,
         NodeState::Acting => 2,

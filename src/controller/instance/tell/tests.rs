@@ -60,6 +60,23 @@ fn causes_lead_to_the_root() {
 }
 
 #[test]
+fn an_instance_is_deferred_only_where_nothing_but_a_kind_is_in_the_way() {
+    let deferred =
+        || verdict("late", NodeState::Deferred, Some(WaitsFor::Kind(GroupVersionKind::new("late.test", "v1", "Thing"))));
+    let of = |first: NodeState| {
+        let nodes = vec![verdict("a", first, None), deferred()];
+        let (events, _) = run(nodes, InstanceState::InProgress, BTreeMap::new(), &mut Told::default());
+        events.into_iter().find_map(|event| match event {
+            EventKind::HealthChanged { subject, health, reason, .. } if subject.parent.is_none() => Some((health, reason)),
+            _ => None,
+        })
+    };
+    assert_eq!(of(NodeState::Ready), Some((Health::Waiting, "Deferred".to_owned())));
+    // Its `readyWhen` is not true yet: that is progress, and no kind is to blame.
+    assert_eq!(of(NodeState::Unready), Some((Health::InProgress, "InProgress".to_owned())));
+}
+
+#[test]
 fn the_same_is_not_told_twice() {
     let mut told = Told::default();
     let nodes = || vec![verdict("a", NodeState::Skipped, None), verdict("b", NodeState::Ready, None)];
