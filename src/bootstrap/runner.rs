@@ -5,6 +5,7 @@ mod follow;
 pub mod keep;
 mod leftovers;
 mod moving;
+mod permitted;
 mod steps;
 mod taking;
 #[cfg(test)]
@@ -46,7 +47,7 @@ pub struct Request<'a> {
 
 /// Brings a platform up. Everything that happens is in the log, the outcome too; errors have been recorded.
 pub async fn up(request: &Request<'_>, ports: &Ports, approver: &dyn Approver) -> Outcome {
-    run(Verb::Up, request, ports, approver).await
+    run(request.settings.verb, request, ports, approver).await
 }
 
 /// The same under another name.

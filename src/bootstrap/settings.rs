@@ -7,6 +7,7 @@ use std::{
 
 use plinth_api::{Object, platform::PlatformSpec};
 use plinth_engine::yaml::Locations;
+use plinth_run::Verb;
 use serde_json::{Map, Value};
 
 use crate::{install::Controller, others::Tool};
@@ -37,6 +38,8 @@ pub struct Settings {
     pub controller: Option<Controller>,
     /// `spec` of a Platform that asks for all of this: what the cluster keeps of the release, so that it can be moved and gone back from.
     pub asked: Option<Map<String, Value>>,
+    /// What the run calls itself.
+    pub verb: Verb,
     /// What the release is asked for as.
     pub way: Way,
     /// Lets kinds change so that objects of them may break.
@@ -101,6 +104,7 @@ impl Default for Settings {
             hands_over: false,
             controller: None,
             asked: None,
+            verb: Verb::Up,
             way: Way::On,
             allow_breaking: false,
             take_over: false,

@@ -137,14 +137,10 @@ fn made(mut object: Object, step: Step, settings: &Settings) -> Wanted {
     Wanted { key, object, digest, step }
 }
 
-/// Says on the definitions what of the channel was not checked, and whether their kinds may break; the next run without that takes the
-/// words away.
+/// Says on the definitions what of the channel was not checked; the next run without that takes the words away.
 fn marked(mut object: Object, settings: &Settings) -> Object {
     if !settings.unverified.is_empty() {
         annotate(&mut object, naming::keys::UNVERIFIED, &settings.unverified.join("; "));
-    }
-    if settings.allow_breaking {
-        annotate(&mut object, naming::keys::ALLOW_BREAKING_CHANGES, "true");
     }
     object
 }

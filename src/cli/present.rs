@@ -173,9 +173,8 @@ impl Answer {
         };
         match verb {
             Verb::Up(args) => Self::Run(args.output, run::Verb::Up, Named::BySource(args.source.source.clone())),
-            Verb::Upgrade(Upgrade { how, .. }) | Verb::Rollback(Rollback { how }) => {
-                told(Some(how.output), run::Verb::Up, how.which.platform.as_deref())
-            }
+            Verb::Upgrade(Upgrade { how, .. }) => told(Some(how.output), run::Verb::Upgrade, how.which.platform.as_deref()),
+            Verb::Rollback(Rollback { how }) => told(Some(how.output), run::Verb::Rollback, how.which.platform.as_deref()),
             Verb::Down(args) => told(Some(args.output), run::Verb::Down, args.which.platform.as_deref()),
             Verb::Dash(args) => told(args.output, run::Verb::Controller, args.which.platform.as_deref()),
             Verb::Attach(args) => told(args.output, run::Verb::Up, args.which.platform.as_deref()),
@@ -209,7 +208,9 @@ impl Answer {
         let events = |verb| Self::Run(RunOutput::Json, verb, Named::ByFlag(None));
         match words.iter().find(|word| !word.starts_with('-')).map(String::as_str) {
             _ if !apart && !together => Self::Human,
-            Some("up" | "upgrade" | "rollback" | "attach" | "replay" | "demo") => events(run::Verb::Up),
+            Some("up" | "attach" | "replay" | "demo") => events(run::Verb::Up),
+            Some("upgrade") => events(run::Verb::Upgrade),
+            Some("rollback") => events(run::Verb::Rollback),
             Some("down") => events(run::Verb::Down),
             Some("dash") => events(run::Verb::Controller),
             _ => Self::Document,

@@ -213,6 +213,14 @@ pub enum Verb {
     Controller,
 }
 
+impl Verb {
+    /// Whether a run of the one goes on with what a run of the other began: all that bring a platform to a release do the same.
+    pub fn goes_on_with(self, other: Self) -> bool {
+        let brings = |verb: Self| matches!(verb, Self::Up | Self::Upgrade | Self::Rollback);
+        self == other || brings(self) && brings(other)
+    }
+}
+
 /// The answer of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

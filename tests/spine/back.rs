@@ -4,7 +4,7 @@ use plinth_support::StandIn;
 
 use crate::{
     distribution::{Distribution, PLATFORM},
-    plinth::{Finished, Run},
+    plinth::{Finished, Run, plinth},
     upgrade::World,
     world::scenario,
 };
@@ -29,8 +29,11 @@ fn release(version: &str, broken: bool) -> Distribution {
 
 /// A platform of v0.0.4 that is up; the operator goes on as long as the second value lives.
 async fn up() -> (World, StandIn) {
+    up_with(release("v0.0.4", false)).await
+}
+
+async fn up_with(first: Distribution) -> (World, StandIn) {
     let world = World::start().await;
-    let first = release("v0.0.4", false);
     let stand_in = StandIn::start(world.server.client(plinth_support::Identity::Cluster).await, scenario(&first));
     push(&world, &first).await;
     let source = format!("{}/channel//{PLATFORM}:v0.0.4", world.registry.host());
@@ -48,6 +51,43 @@ async fn locks(world: &World) -> (String, String) {
 
 fn assert_says(finished: &Finished, words: &str) {
     assert!(finished.stderr.contains(words), "no {words} in:\n{}", finished.stderr);
+}
+
+/// A release whose top-level definition does not permit breaking changes; with `note`, its kind has a field that it lacks without.
+fn strict(version: &str, note: bool) -> Distribution {
+    let distribution = release(version, false);
+    distribution.edit(ROOT, "  annotations:\n    kro.run/allow-breaking-changes: \"true\"\n", "");
+    if note {
+        distribution.edit(ROOT, "      ocmRepoName: string\n", "      ocmRepoName: string\n      note: string | default=\"x\"\n");
+    }
+    distribution
+}
+
+/// A breaking change is refused; the flag lets it through, for that move alone. Where nobody can be asked, the plan is shown all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn show_05_breaking() {
+    let (world, _operator) = up_with(strict("v0.0.4", true)).await;
+    push(&world, &strict("v0.0.5", false)).await;
+    let refused = world.run(&["upgrade"]).await.with_code(4);
+    assert_says(&refused, "note");
+    assert_says(&refused, "--allow-breaking-changes");
+    assert_eq!(world.lock("plinth-lock").await, "v0.0.4", "nothing was written");
+
+    let mut unasked = world.arguments(&["upgrade", "--allow-breaking-changes"]);
+    unasked.retain(|argument| argument != "--apply");
+    let shown = plinth(&unasked.iter().map(String::as_str).collect::<Vec<_>>()).await.with_code(64);
+    assert!(shown.stdout.contains("open-control-plane-platform"), "no plan: {}", shown.stdout);
+    assert_says(&shown, "plinth upgrade --apply carries it out");
+    assert_eq!(world.lock("plinth-lock").await, "v0.0.4", "nothing was written");
+
+    world.run(&["upgrade", "--allow-breaking-changes"]).await.with_code(0);
+    assert_eq!(world.lock("plinth-lock").await, "v0.0.5");
+    assert!(!world.permits("open-control-plane-platform").await, "what was permitted once is permitted for good");
+    world.run(&["rollback"]).await.with_code(0);
+    assert!(!world.permits("open-control-plane-platform").await, "the way back left its permission");
+    eprintln!(
+        "SHOW 05 breaking a field that goes is refused (4), let through by the flag for one move, and back; no permission is left"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,6 +17,7 @@ use crate::{
     distribution::PLATFORM,
     in_cluster::{Pod, Stage},
     plinth::plinth,
+    upgrade::assert_quiet,
     watch::resource,
 };
 
@@ -99,7 +100,7 @@ fn kubectl(stage: &Stage, arguments: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_grant_is_enough_and_down_ends_it() {
+async fn show_05_quiet_diff_one_grant_is_enough_and_down_ends_it() {
     let mut charted = Charted::start().await;
     charted.until(|ready| ready["reason"] == "PermissionMissing").await;
     let shown = charted.run(&["grant", "-o", "json"]).await.with_code(0);
@@ -110,6 +111,10 @@ async fn one_grant_is_enough_and_down_ends_it() {
     let ready = charted.until(|ready| ready["status"] == "True").await;
     let nothing = charted.run(&["grant", "--detailed-exitcode"]).await;
     assert_eq!(nothing.code, 0, "one round is enough for {ready}:\n{}", nothing.stdout);
+
+    let (kubeconfig, host) = (charted.stage.world.kubeconfig(), charted.stage.registry.host());
+    assert_quiet(&kubeconfig, &host).await;
+    eprintln!("SHOW 05 quiet_diff the chart's platform is up, and nothing differs");
 
     let down = charted.run(&["down", "--apply"]).await.with_code(0);
     assert!(down.stdout.contains("Platform.plinth.dev/default"), "the first to go:\n{}", down.stdout);

@@ -131,6 +131,12 @@ impl World {
         all.items.into_iter().filter_map(|found| found.metadata.name).collect()
     }
 
+    /// Whether a definition lets its kind change so that objects may break.
+    pub(crate) async fn permits(&self, name: &str) -> bool {
+        let found = self.get(&definition(), None, name).await.unwrap();
+        found.metadata.annotations.is_some_and(|all| all.contains_key("kro.run/allow-breaking-changes"))
+    }
+
     pub(crate) async fn lock(&self, name: &str) -> String {
         let maps = resource("", "v1", "ConfigMap", "configmaps");
         let found = self.get(&maps, Some("plinth-system"), name).await.unwrap();
@@ -296,6 +302,7 @@ async fn show_05_upgrade_kept() {
     next.next("v0.19.2");
     next.unpacked().await.push(&stage.registry, "channel").await;
     let (kubeconfig, host) = (stage.world.kubeconfig(), stage.registry.host());
+    assert_quiet(&kubeconfig, &host).await;
     let audit = stage.audit().from_now().unwrap();
     let began = Instant::now();
     let moved = plinth(&["upgrade", "--apply", "--kubeconfig", &kubeconfig, "--plain-http", &host]).await.with_code(0);
@@ -325,6 +332,14 @@ async fn show_05_upgrade_kept() {
     );
     assert!(leader.run.is_running(), "{}", leader.run.stderr());
     plinth(&["down", "--apply", "--kubeconfig", &kubeconfig]).await.with_code(0);
+}
+
+/// Where nothing was changed, nothing differs.
+pub(crate) async fn assert_quiet(kubeconfig: &str, host: &str) {
+    let diff = ["diff", "--detailed-exitcode", "-o", "json", "--kubeconfig", kubeconfig, "--plain-http", host];
+    let found = plinth(&diff).await;
+    let drift: Value = serde_json::from_str(&found.stdout).unwrap_or_default();
+    assert_eq!((found.code, &drift["drift"]), (0, &json!([])), "{}", found.stderr);
 }
 
 async fn image(client: &Client) -> String {

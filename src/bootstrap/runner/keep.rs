@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use plinth_api::Permission;
 use plinth_run::plan::Writer as By;
 
-use super::{Request, downgrade, leftovers, moving, moving::Patience, steps};
+use super::{Request, downgrade, leftovers, moving, moving::Patience, permitted, steps};
 use crate::{
     error::Error,
     plan::{self, Planned},
@@ -55,6 +55,7 @@ pub async fn end(request: &Request<'_>, planned: &Planned, ports: &Ports) -> Res
     let deadline = Deadline::after(ports.log.clock().as_ref(), request.settings.timeout);
     let writer = Writer { ports, settings: request.settings, deadline };
     downgrade::done(planned, &writer).await?;
+    permitted::done(planned, &writer).await?;
     let gone = leftovers::remove(planned, &writer).await?;
     release::came_to_its_end(&writer).await?;
     Ok(gone)

@@ -53,6 +53,7 @@ pub(super) async fn definitions(planned: &Planned, writer: &Writer<'_>, patience
             continue;
         };
         super::downgrade::allow(planned, built, writer).await?;
+        super::permitted::allow(planned, wanted, writer).await?;
         writer.bring(wanted).await?;
         steps::established(&crd_of(&built.graph), writer, Some(&built.key)).await?;
         // What the top-level definition makes is followed as a whole.

@@ -7,7 +7,7 @@ use plinth_engine::graph::Graph;
 use plinth_run::{EventKind, Health, Observer, Outcome, Recorder, StageId};
 use serde_json::Value;
 
-use super::{downgrade, follow, leftovers, moving, moving::Patience, taking};
+use super::{downgrade, follow, leftovers, moving, moving::Patience, permitted, taking};
 use crate::{
     error::Error,
     plan::Planned,
@@ -41,6 +41,7 @@ pub(super) async fn carry_out(planned: &Planned, writer: &Writer<'_>) -> Result<
     // A controller that keeps the platform from here on does that too.
     if writer.settings.controller.is_none() {
         downgrade::done(planned, writer).await?;
+        permitted::done(planned, writer).await?;
         leftovers::remove(planned, writer).await?;
         if writer.settings.asked.is_some() {
             release::came_to_its_end(writer).await?;
@@ -55,6 +56,9 @@ pub(super) async fn step(planned: &Planned, writer: &Writer<'_>, step: Step) -> 
     let Some(stage) = objects.first().and_then(|first| planned.plan.stage_of(&first.key)) else { return Ok(()) };
     start(planned, writer, stage);
     for wanted in &objects {
+        if step == Step::Definitions {
+            permitted::allow(planned, wanted, writer).await?;
+        }
         writer.bring(wanted).await?;
     }
     match step {

@@ -89,8 +89,10 @@ async fn normalise(args: &ChannelNormalise, out: Out) -> Result<Outcome, Failure
 fn pack(dir: &Path, file: &Path, out: Out) -> Result<Outcome, Failure> {
     let format = Format::of(file).map_err(|error| refusal(&error.into()))?;
     let contents = pack_folder(dir, &Limits::default()).map_err(|error| refusal(&error))?;
+    let was_there = file.exists();
     contents.write(file, format).map_err(|error| Failure::refused(format!("pack {}: {}", dir.display(), chain(&error))))?;
-    out.talk(&format!("packed {} into {}", dir.display(), file.display()));
+    let replaced = if was_there { ", in the place of what was there" } else { "" };
+    out.talk(&format!("packed {} into {}{replaced}", dir.display(), file.display()));
     Ok(Outcome::Done)
 }
 

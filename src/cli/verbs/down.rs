@@ -1,9 +1,9 @@
 //! `plinth down`: ordered removal with its own plan.
 
-use std::{io::IsTerminal, sync::Arc};
+use std::sync::Arc;
 
 use plinth_bootstrap::{Approver, Settings, ports::Always, remains, removal};
-use plinth_run::{Outcome, Sink};
+use plinth_run::{Journal, Outcome, Sink, memory::VecJournal};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -11,36 +11,41 @@ use crate::{
     exit::Failure,
     out::Out,
     platform,
-    present::Teller,
-    wire::{self, AskInText, Host, Session, Turn, before_the_run, connect, interrupted, listen},
+    present::{Talk, Teller},
+    wire::{self, AskInText, Host, Session, ShowOnly, Turn, before_the_run, connect, interrupted, listen},
 };
 
 /// Runs `plinth down`.
 pub(crate) async fn run(global: &Global, args: &Down, out: Out) -> Result<Outcome, Failure> {
-    let asks = !args.apply;
-    if asks && !std::io::stdin().is_terminal() {
-        return Err(Failure::new(Outcome::Usage, "down shows its plan on a terminal and asks, and there is none")
-            .hint("plinth down --apply removes the platform without a question; plinth status shows what there is"));
-    }
+    let only_shows = ShowOnly::is_needed(args.apply);
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
     host.give_up_after(args.timeout);
-    let teller: Arc<dyn Sink> = Arc::new(Teller::of_run(args.output, out));
+    let teller: Arc<dyn Sink> = if only_shows { Arc::new(Talk::new(out)) } else { Arc::new(Teller::of_run(args.output, out)) };
     let found = before_the_run(&signals, which(args, &host, teller.as_ref())).await?;
     let mut settings = Settings { timeout: args.timeout, ..Settings::default() };
     if let Some(platform) = found {
         settings.platform = platform;
     }
-    let journal = wire::journal(None, &settings.platform, &server)?;
+    let journal: Arc<dyn Journal> =
+        if only_shows { Arc::new(VecJournal::default()) } else { wire::journal(None, &settings.platform, &server)? };
     let turn = Turn::Lease { break_lock: args.break_lock, platform: None };
     let delivery = wire::Delivery { removing: true, turn, ..wire::Delivery::default() };
     let session = Session::open(host, journal, vec![teller], &settings.platform, delivery, signals)?;
-    let approver: &dyn Approver = if asks { &AskInText::new(out, global) } else { &Always("--apply".to_owned()) };
+    let approver: &dyn Approver = match args.apply {
+        true => &Always("--apply".to_owned()),
+        false if only_shows => &ShowOnly(out),
+        false => &AskInText::new(out, global),
+    };
     let run = removal::down(&settings, session.resumed.clone(), &session.ports, approver);
     let outcome = interrupted(&session, CancellationToken::new(), run).await;
     session.ports.control.stop().await;
+    let stages = session.log.read(|state| state.plan.as_ref().map(|plan| plan.stages.len()));
+    if only_shows && outcome == Outcome::Refused && stages.is_some_and(|stages| stages > 0) {
+        return Err(ShowOnly::ended("down"));
+    }
     session.tell(outcome, out);
-    let nothing = session.log.read(|state| state.plan.as_ref().is_some_and(|plan| plan.stages.is_empty()));
+    let nothing = stages == Some(0);
     if nothing {
         let named = args.which.platform.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         out.talk(&format!("there is no platform{named} on this cluster: nothing to remove"));

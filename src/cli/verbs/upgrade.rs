@@ -6,23 +6,26 @@
 mod ask;
 mod goal;
 
-use std::{io::IsTerminal, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use plinth_bootstrap::{Approver, Content, plan::Planned, ports::Always, runner, settings::Way};
 use plinth_releasechannel::difference;
-use plinth_run::{Outcome, Sink, memory::VecJournal};
+use plinth_run::{Outcome, Sink, Verb, memory::VecJournal};
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::goal::Aim;
 use self::goal::Goal;
-use super::up::{self, Loaded};
+use super::{
+    told,
+    up::{self, Loaded},
+};
 use crate::{
     args::{AccessArgs, Global, MoveArgs, Rollback, SelectionArgs, SourceArgs, Upgrade, VersionArgs},
     exit::Failure,
     out::Out,
     platform,
     present::{Talk, Teller},
-    wire::{self, AskInText, Host, Session, Turn, before_the_run, connect, interrupted, listen},
+    wire::{self, AskInText, Host, Session, ShowOnly, Turn, before_the_run, connect, interrupted, listen},
 };
 
 /// Runs `plinth upgrade`.
@@ -53,13 +56,7 @@ pub(super) async fn standing(
 }
 
 async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool), out: Out) -> Result<Outcome, Failure> {
-    if !how.apply && !std::io::stdin().is_terminal() {
-        return Err(Failure::new(
-            Outcome::Usage,
-            "the plan is shown on a terminal, where somebody agrees to it, and there is none",
-        )
-        .hint("--apply goes on without a question"));
-    }
+    let only_shows = ShowOnly::is_needed(how.apply);
     let signals = listen()?;
     let (host, server) = before_the_run(&signals, connect(global)).await?;
     host.give_up_after(how.timeout);
@@ -78,12 +75,17 @@ async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool),
     host.give_up_after(how.timeout);
     let approver: &dyn Approver = if how.apply { &Always("--apply".to_owned()) } else { &AskInText::new(out, global) };
     if goal.is_kept {
-        let journal = Arc::new(VecJournal::default());
         loaded.settings.hands_over = true;
         loaded.settings.definitions.clear();
+    }
+    if goal.is_kept || only_shows {
+        let journal = Arc::new(VecJournal::default());
         let talk: Arc<dyn Sink> = Arc::new(Talk::new(out));
         let delivery = delivery(&loaded, &how.access, Turn::Alone);
         let session = Session::open(host.clone(), journal, vec![talk], &name, delivery, signals)?;
+        if only_shows {
+            return shown(&session, &loaded, goal.is_back, out).await;
+        }
         return ask::move_it(&host, &session, &goal, &loaded, (approver, how.timeout), out).await;
     }
     let journal = wire::journal(how.journal.as_deref(), &name, &server)?;
@@ -100,6 +102,17 @@ async fn go(global: &Global, how: &MoveArgs, (aim, allow_breaking): (Aim, bool),
     let outcome = up::bring_up(&loaded, &session, approver, CancellationToken::new()).await;
     session.tell(outcome, out);
     Ok(outcome)
+}
+
+/// Plans, and shows it.
+async fn shown(session: &Session, loaded: &Loaded, is_back: bool, out: Out) -> Result<Outcome, Failure> {
+    let (outcome, planned) = planned(session, loaded).await;
+    let Some(planned) = planned else {
+        session.tell(outcome, out);
+        return Ok(outcome);
+    };
+    told(&planned.plan).iter().for_each(|(role, line)| out.told(*role, line));
+    Err(ShowOnly::ended(if is_back { "rollback" } else { "upgrade" }))
 }
 
 /// What differs between what is to run now and what is to run then, component by component.
@@ -123,7 +136,8 @@ async fn load(host: &Host, goal: &Goal, (access, patience): (&AccessArgs, Durati
     goal.holds(&loaded.content.lock)?;
     loaded.settings.source = format!("{}:{}", loaded.content.lock.root.name, loaded.content.lock.root.version);
     loaded.settings.asked = Some(goal.asked.clone());
-    loaded.settings.way = if goal.is_back { Way::Back } else { Way::On };
+    (loaded.settings.way, loaded.settings.verb) =
+        if goal.is_back { (Way::Back, Verb::Rollback) } else { (Way::On, Verb::Upgrade) };
     Ok(loaded)
 }
 

@@ -1,14 +1,17 @@
 //! Who says yes to a plan: a question on the terminal, as a box or as a line.
 
-use std::{io, sync::Mutex};
+use std::{
+    io::{self, IsTerminal},
+    sync::Mutex,
+};
 
 use plinth_bootstrap::{Approval, Approver};
 use plinth_engine::ports::Answer;
-use plinth_run::Plan;
+use plinth_run::{Outcome, Plan};
 use tokio::sync::oneshot;
 
 use super::contexts::Contexts;
-use crate::{args::Global, out::Out, verbs::told};
+use crate::{args::Global, exit::Failure, out::Out, verbs::told};
 
 /// Waits for the terminal's answer. Without one (the terminal closed) the plan is declined.
 pub(crate) struct Ask(Mutex<Option<oneshot::Receiver<bool>>>);
@@ -46,6 +49,29 @@ impl AskInText {
     /// A question to whoever reads `out`, about the cluster that the command line means.
     pub(crate) fn new(out: Out, global: &Global) -> Self {
         Self { out, context: Contexts::chosen(global) }
+    }
+}
+
+/// Where nobody can be asked: shows the plan, and agrees to nothing.
+pub(crate) struct ShowOnly(pub(crate) Out);
+
+impl ShowOnly {
+    /// Whether somebody would have to be asked, and cannot be.
+    pub(crate) fn is_needed(applies: bool) -> bool {
+        !applies && !io::stdin().is_terminal()
+    }
+
+    /// How a verb ends that showed its plan.
+    pub(crate) fn ended(verb: &str) -> Failure {
+        let message = "nothing was written: the plan is agreed to on a terminal, and there is none";
+        Failure::new(Outcome::Usage, message).hint(format!("plinth {verb} --apply carries it out without a question"))
+    }
+}
+
+impl Approver for ShowOnly {
+    fn approve<'a>(&'a self, plan: &'a Plan) -> Answer<'a, Approval> {
+        told(plan).iter().for_each(|(role, line)| self.0.told(*role, line));
+        Box::pin(async { Approval::Declined })
     }
 }
 

@@ -12,7 +12,7 @@ mod looped;
 mod plane;
 mod session;
 
-pub(crate) use approve::{Ask, AskInText};
+pub(crate) use approve::{Ask, AskInText, ShowOnly};
 pub(crate) use contexts::Contexts;
 pub(crate) use fetch::{Fetcher, Wanted};
 pub use host::Host;

@@ -332,7 +332,7 @@ fn request(loaded: &Loaded) -> Request<'_> {
 
 /// What an error of planning or acting means for the Platform.
 fn of_error(error: &Error) -> Failed {
-    let text = || error.hint().map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
+    let text = || hint(error).map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
     match error {
         Error::Permissions(missing) => Failed::unpermitted(missing.iter().cloned().collect()),
         Error::Read(ReadError::Forbidden { missing, .. }) | Error::Write(WriteError::Forbidden { missing, .. }) => {
@@ -343,6 +343,24 @@ fn of_error(error: &Error) -> Failed {
         _ if error.outcome() == plinth_run::Outcome::Refused => Failed::repair(Reason::PlanRefused, text()),
         _ => Failed::retry(Reason::ApplyFailed, text()),
     }
+}
+
+/// The next step for who reads a Platform: the controller has no flags, and comes back by itself.
+fn hint(error: &Error) -> Option<String> {
+    let hint = match error {
+        Error::Choice { .. } | Error::UnknownDistribution { .. } => "choose with spec.distribution",
+        Error::Beside { .. } => "scale it to zero; plinth up --take-over then goes on with what it made, under its names",
+        Error::Foreign { can_be_taken: true, .. } | Error::Held { .. } => "plinth up --take-over takes it; else remove it there",
+        Error::Elsewhere { .. } => "spec.namespace says where a platform lives, and cannot be changed while it does",
+        Error::OtherCluster { .. }
+        | Error::Locked { .. }
+        | Error::Stale(_)
+        | Error::Unreachable { .. }
+        | Error::Deadline(_)
+        | Error::LostTurn(_) => return None,
+        error => return error.hint(),
+    };
+    Some(hint.to_owned())
 }
 
 fn owner(key: &ObjectKey) -> Owner {

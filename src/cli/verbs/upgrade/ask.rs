@@ -54,7 +54,12 @@ pub(super) async fn move_it(
     let generation = write(host, goal, loaded.settings.allow_breaking).await?;
     out.talk(&format!("asked the controller for {}", loaded.content.lock.root.version));
     let following = follow(host, goal, (&loaded.content.lock.root, generation), timeout, out);
-    wire::before_the_run(&session.signals, following).await
+    let outcome = wire::before_the_run(&session.signals, following).await?;
+    // What was permitted for this move is not permitted for good.
+    if outcome == Outcome::Done && loaded.settings.allow_breaking {
+        write(host, goal, false).await?;
+    }
+    Ok(outcome)
 }
 
 /// Writes the Platform as a whole, as `up` does; gives its generation.
