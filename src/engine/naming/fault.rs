@@ -6,6 +6,8 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
+const QUALIFIED: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+
 /// What is wrong with most objects' names.
 pub fn subdomain_fault(name: &str) -> Option<String> {
     const LONGEST: usize = 253;
@@ -17,6 +19,9 @@ pub fn subdomain_fault(name: &str) -> Option<String> {
 
 /// What is wrong with the key of a label or an annotation.
 pub fn label_key_fault(key: &str) -> Option<String> {
+    if key.matches('/').count() > 1 {
+        return Some(QUALIFIED.to_owned());
+    }
     let name = match key.split_once('/') {
         Some(("", _)) => return Some("prefix part must be non-empty".to_owned()),
         Some((prefix, name)) => match subdomain_fault(prefix) {
