@@ -42,7 +42,7 @@ pub(crate) use escape::{RESERVED, unescape};
 pub use evaluate::{ErrorKind, EvalError, Evaluated, evaluate, evaluate_into};
 pub use expression::{Expression, SyntaxError};
 pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
-pub use library::re2;
+pub use library::{NoPattern, re2};
 pub(crate) use library::{go_escaped, same_quantity};
 pub use references::References;
 pub(crate) use types::TYPE_PREFIX;

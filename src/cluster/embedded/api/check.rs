@@ -10,7 +10,7 @@ use plinth_engine::{
     cel::re2,
     schema::{Schema, formats, type_name},
 };
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::{
@@ -20,8 +20,6 @@ use super::{
 
 /// Findings after which nobody reads more.
 const MAX_FAULTS: usize = 100;
-/// Compiled size of a pattern from outside.
-const MAX_PATTERN: usize = 1 << 20;
 /// Compiled patterns that are remembered.
 const MOST_PATTERNS: usize = 256;
 
@@ -340,14 +338,9 @@ fn compiled(pattern: &str) -> Option<Arc<Regex>> {
     if known.len() >= MOST_PATTERNS {
         known.clear();
     }
-    let compiled = compile(pattern).ok().map(Arc::new);
+    let compiled = re2(pattern).ok().map(Arc::new);
     known.insert(pattern.to_owned(), compiled.clone());
     compiled
-}
-
-/// Compiles a pattern of a schema, in RE2's meaning and within bounds.
-pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(&re2(pattern)).size_limit(MAX_PATTERN).build()
 }
 
 fn nullable(schema: &Schema, name: &str) -> bool {

@@ -7,6 +7,7 @@ use cel::{
 
 use super::{Checker, alike::alike, unify::most_general};
 use crate::cel::{
+    library::re2,
     macros::Macro,
     references::{qualified, root, unknown_of_library},
     types::Type,
@@ -45,7 +46,18 @@ impl Checker<'_> {
             Some(Expr::List(list)) if call.func_name == "format" => arguments.push(self.format(id, call, list)),
             _ => arguments.extend(self.all(&call.args)),
         }
+        self.pattern(call);
         self.resolve(id, &call.func_name, call.target.is_some(), &arguments)
+    }
+
+    /// A pattern that is a literal is compiled with the expression, as Kubernetes' library does for these two.
+    fn pattern(&mut self, call: &CallExpr) {
+        if let ("find" | "findAll", Some(pattern)) = (call.func_name.as_str(), call.args.first())
+            && let Expr::Literal(LiteralValue::String(text)) = &pattern.expr
+            && let Err(error) = re2(text.inner())
+        {
+            self.error(pattern.id, error.to_string(), None);
+        }
     }
 
     fn logical(&mut self, operands: &[IdedExpr]) -> Type {

@@ -28,7 +28,7 @@ mod woven;
 use cel::common::functions::Function;
 
 pub(crate) use json::escaped as go_escaped;
-pub use pattern::translated as re2;
+pub use pattern::{NoPattern, re2};
 pub(crate) use quantity::same_quantity;
 pub(super) use woven::register as woven;
 

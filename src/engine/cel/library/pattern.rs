@@ -7,6 +7,7 @@ use std::{cell::RefCell, collections::VecDeque};
 
 use cel::ExecutionError;
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ast::{self, Ast, RepetitionKind, RepetitionRange, Visitor, parse::Parser};
 
 use super::{
     Entry,
@@ -60,8 +61,9 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, ExecutionError> {
         return Ok(regex);
     }
     spend(200 + 10 * pattern.len() as u64)?;
-    let Ok(regex) = RegexBuilder::new(&translated(pattern)).size_limit(MAX_PROGRAM).build() else {
-        return fail(format!("error parsing regexp: `{pattern}` is not a regular expression of RE2, or too large"));
+    let regex = match re2(pattern) {
+        Ok(regex) => regex,
+        Err(error) => return fail(error.to_string()),
     };
     LAST.with_borrow_mut(|last| {
         if last.len() == 16 {
@@ -72,8 +74,55 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, ExecutionError> {
     Ok(regex)
 }
 
+/// Why a text is no regular expression of RE2, in the words of Go's library where it alone refuses it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error parsing regexp: {0}")]
+pub struct NoPattern(String);
+
+/// Compiles a pattern in RE2's meaning, within bounds.
+pub fn re2(pattern: &str) -> Result<Regex, NoPattern> {
+    let translated = translated(pattern);
+    if let Ok(ast) = Parser::new().parse(&translated) {
+        ast::visit(&ast, Repetitions(&translated)).map_err(NoPattern)?;
+    }
+    RegexBuilder::new(&translated).size_limit(MAX_PROGRAM).build().map_err(|error| {
+        // The crate draws the pattern over several lines; the last one says what is wrong.
+        let reason = error.to_string();
+        NoPattern(format!("{}: `{pattern}`", reason.lines().last().unwrap_or_default().trim_start_matches("error: ")))
+    })
+}
+
+/// The repetition that Go refuses and the crate takes: one of another (`a**`), or one of more than a thousand.
+struct Repetitions<'a>(&'a str);
+
+impl Visitor for Repetitions<'_> {
+    type Output = ();
+    type Err = String;
+
+    fn finish(self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), String> {
+        const MOST: u32 = 1000;
+        let Ast::Repetition(repetition) = ast else { return Ok(()) };
+        let at = &repetition.op.span;
+        if let Ast::Repetition(inner) = repetition.ast.as_ref() {
+            let both = &self.0[inner.op.span.start.offset..at.end.offset];
+            return Err(format!("invalid nested repetition operator: `{both}`"));
+        }
+        let most = match &repetition.op.kind {
+            RepetitionKind::Range(RepetitionRange::Exactly(count) | RepetitionRange::AtLeast(count)) => *count,
+            RepetitionKind::Range(RepetitionRange::Bounded(least, most)) => *least.max(most),
+            _ => 0,
+        };
+        let text = &self.0[at.start.offset..at.end.offset];
+        if most > MOST { Err(format!("invalid repeat count: `{text}`")) } else { Ok(()) }
+    }
+}
+
 /// A pattern of RE2 in the syntax of the crate `regex`.
-pub fn translated(pattern: &str) -> String {
+fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars().peekable();
     let mut class_start = None;
@@ -196,5 +245,38 @@ mod tests {
             assert_eq!(Regex::new(&translated(pattern)).unwrap().is_match(subject), matches, "{pattern} on {subject}");
         }
         assert!(Regex::new(&translated("(?=a)")).is_err());
+    }
+
+    /// Asked of Go's regexp, by kro's builder.
+    #[test]
+    fn refuses_what_go_refuses() {
+        for (pattern, words) in [
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a+*", "invalid nested repetition operator: `+*`"),
+            ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
+            ("a???", "invalid nested repetition operator: `???`"),
+            ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("a{2,1001}", "invalid repeat count: `{2,1001}`"),
+        ] {
+            assert_eq!(re2(pattern).unwrap_err().to_string(), format!("error parsing regexp: {words}"), "{pattern}");
+        }
+        for pattern in [
+            "a+?",
+            "a{2}?",
+            "[*+?]+",
+            "a*b*",
+            "(?i)a*",
+            "(?:a*)*",
+            "\\**",
+            "\\Q**\\E*",
+            "a{1000}",
+            "[]*]*",
+            "a{x}*",
+            "^*",
+            "[[:alpha:]*+]+",
+        ] {
+            assert!(re2(pattern).is_ok(), "{pattern}: {:?}", re2(pattern));
+        }
+        assert!(re2("(").unwrap_err().to_string().starts_with("error parsing regexp: "));
     }
 }

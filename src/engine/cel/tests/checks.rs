@@ -137,6 +137,9 @@ fn names_mistakes_with_their_places() {
             "'%d'.format([deployment.metadata.name])",
             "32: error during formatting: decimal clause can only be used on ints, uints, and doubles, was given string",
         ),
+        ("deployment.metadata.name.find('a**')", "30: error parsing regexp: invalid nested repetition operator: `**`"),
+        // Told at run time, as by Kubernetes.
+        ("deployment.metadata.name.matches('a**')", "bool"),
     ] {
         assert_eq!(found(source), mistakes, "{source}");
     }

@@ -1,9 +1,9 @@
 //! What makes a schema structural (Kubernetes: `apiextensions-apiserver`, `schema/validation.go` and `schema/complete.go`).
 
+use plinth_engine::cel::re2;
 use serde_json::{Value, json};
 
 use super::found::{At, Found, fields, list, says, text};
-use crate::embedded::api::check::compile;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
@@ -138,7 +138,7 @@ fn junctors(schema: &Value, any_may: bool, first_may: bool, at: &At<'_>, found: 
     }
     let pattern = text(schema, "pattern");
     if !pattern.is_empty()
-        && let Err(error) = compile(pattern)
+        && let Err(error) = re2(pattern)
     {
         let why = format!("must be a valid regular expression, but isn't: {error}");
         found.invalid(&at.field("pattern"), &json!(pattern), &why);
