@@ -1,6 +1,7 @@
 //! Docker's `config.json`: `auths`, `credHelpers`, `credsStore`.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
@@ -25,10 +26,15 @@ pub(super) struct DockerConfig {
     /// How long a helper may take; configurations from a cluster must not start programs here.
     #[serde(skip)]
     helpers: Option<Duration>,
+    /// What helpers answered, by helper and server: each is asked once in a run, also where it failed.
+    #[serde(skip)]
+    answers: Mutex<BTreeMap<(String, String), Answer>>,
     /// The file that it is, for people.
     #[serde(skip)]
     origin: String,
 }
+
+type Answer = Result<Option<Credential>, HelperError>;
 
 impl std::fmt::Debug for DockerConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -58,19 +64,25 @@ impl DockerConfig {
     pub(super) fn credential(&self, wanted: &RequestedRepository) -> Result<Option<Credential>, HelperError> {
         if let Some(patience) = self.helpers {
             if let Some((_, helper)) = self.cred_helpers.iter().find(|(key, _)| key_matches(key, wanted).is_some())
-                && let Some(found) = ask(helper, &wanted.authority(), patience)?
+                && let Some(found) = self.ask(helper, wanted.authority(), patience)?
             {
                 return Ok(Some(found));
             }
             if !self.creds_store.is_empty() {
                 for server in servers(wanted) {
-                    if let Some(found) = ask(&self.creds_store, &server, patience)? {
+                    if let Some(found) = self.ask(&self.creds_store, server, patience)? {
                         return Ok(Some(found));
                     }
                 }
             }
         }
         Ok(self.auth(wanted).and_then(Auth::credential))
+    }
+
+    fn ask(&self, helper: &str, server: String, patience: Duration) -> Answer {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = answers.entry((helper.to_owned(), server));
+        answer.or_insert_with_key(|(helper, server)| ask(helper, server, patience)).clone()
     }
 
     /// Where it would look for the credential of a repository.

@@ -20,9 +20,13 @@ fn with_config(stub: &Stub, folder: &Path, config: &str) -> Options {
 }
 
 async fn refused(stub: &Stub, options: Options) -> RepositoryError {
-    let image = ImageReference::parse(&format!("{}/x", stub.host)).unwrap();
-    let store = Registries::new(&options).unwrap().locate(&image).unwrap().0;
-    store.blob("x", &Digest::of(b"x")).await.unwrap_err()
+    refused_in("x", stub, &Registries::new(&options).unwrap()).await
+}
+
+async fn refused_in(repository: &str, stub: &Stub, registries: &Registries) -> RepositoryError {
+    let image = ImageReference::parse(&format!("{}/{repository}", stub.host)).unwrap();
+    let store = registries.locate(&image).unwrap().0;
+    store.blob(repository, &Digest::of(b"x")).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -50,7 +54,11 @@ async fn asks_helpers_that_hang() {
         let mut options = with_config(&stub, folder.path(), config);
         options.limits.helper_time = Duration::from_millis(300);
         let begun = Instant::now();
-        let error = refused(&stub, options).await;
+        let registries = Registries::new(&options).unwrap();
+        let error = refused_in("x", &stub, &registries).await;
+        // Another repository of the host is another question of ours, and none for the helper.
+        let again = refused_in("y", &stub, &registries).await;
+        assert_eq!(again.to_string().replace(" y:", " x:"), error.to_string());
         let said =
             format!("docker-credential-{helper} could not be used: asked for {}, it did not answer within 0.3 s", stub.host);
         assert!(error.to_string().contains(&said), "{error}");
