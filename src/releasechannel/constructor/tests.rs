@@ -134,6 +134,19 @@ fn names_file_and_component_of_what_is_wrong() {
     }
 }
 
+/// Their version tells them apart, as the tools have it (ocm.md section 2).
+#[test]
+fn references_of_one_name_may_differ_in_their_version() {
+    let entry = "      - {name: platform, componentName: acme.example/platform, version: 0.1.0}\n";
+    let two = |version: &str| format!("{entry}{}", entry.replace("0.1.0", version));
+    let read = |version: &str| {
+        let folder = folder(&[("channel.yaml", &CHANNEL.replace(entry, &two(version)))]);
+        pack(folder.path(), &Limits::default()).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(read("0.2.0"), Ok(()));
+    assert!(read("0.1.0").unwrap_err().contains("reference platform 0.1.0 is there twice"));
+}
+
 /// The tools pack it, and nobody can resolve it.
 #[test]
 fn a_circle_of_references_is_not_packed() {

@@ -50,7 +50,8 @@ fn twin(descriptor: &Descriptor) -> Option<String> {
     let elements = |kind: &'static str, list: &[Resource]| {
         list.iter().map(|element| format!("{kind} {} {}", element.identity, element.version)).collect::<Vec<_>>()
     };
-    let references = descriptor.references.iter().map(|reference| format!("reference {}", reference.identity));
+    let references =
+        descriptor.references.iter().map(|reference| format!("reference {} {}", reference.identity, reference.version));
     let mut names = elements("resource", &descriptor.resources);
     names.extend(elements("source", &descriptor.sources));
     names.extend(references);
