@@ -5,7 +5,7 @@
 mod findings;
 mod outside;
 
-pub(crate) use findings::{contradictions, findings};
+pub(crate) use findings::{contradictions, findings, signatures};
 
 use std::collections::BTreeSet;
 use std::time::Duration;

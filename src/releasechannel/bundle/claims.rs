@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plinth_api::lock::LockedResource;
 use serde_json::Value;
 
 use super::names::{Called, clashes};
@@ -201,7 +202,7 @@ impl<'a> Claims<'a> {
             match self.nodes.get(&at) {
                 Some(node) => {
                     self.wrong.extend(proof::differences(node, component, Some(origin)));
-                    self.wrong.extend(component.resources.iter().filter_map(|known| proof::held(node, known, true).err()));
+                    self.wrong.extend(component.resources.iter().filter_map(|known| not_brought(node, known)));
                 }
                 None => self.wrong.push(format!("{DESCRIPTORS}/{at}: the archive's lock names it, and it is not in the index")),
             }
@@ -242,6 +243,17 @@ impl<'a> Claims<'a> {
             format!("{repository}:{tag}: {} is called so, and it is not in the index", self.called[*at].what)
         };
         unlisted.map(line).collect()
+    }
+}
+
+/// What of a resource of the lock is otherwise here or was not brought along: whoever made the archive brought all of it.
+fn not_brought(node: &Node, known: &LockedResource) -> Option<String> {
+    match proof::held(node, known, true) {
+        Ok(there) => {
+            let place = super::complete::leads_out(&Access::read(&there.access))?;
+            Some(format!("resource {} of {}: it is not in the archive, but elsewhere ({place})", known.name, node.at()))
+        }
+        Err(difference) => Some(difference),
     }
 }
 

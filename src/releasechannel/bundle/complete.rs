@@ -243,7 +243,10 @@ impl<'a> Look<'a> {
         if let Some(node) = self.node(&at).await? {
             self.component(&node, &locked_component(&node).resources).await?;
             self.names().await?;
-            self.found.remarks.push(super::signed::own_remark(&node));
+            match super::signed::of_program(&node, &self.keys) {
+                Ok(remark) => self.found.remarks.extend(remark),
+                Err(wrong) => self.found.missing.push(wrong),
+            }
             self.found.program = Some(at);
         }
         Ok(())
@@ -348,9 +351,10 @@ fn selected(own: &ReleaseLock, lock: &ReleaseLock) -> Option<String> {
     })
 }
 
-/// What is not there is named; what could not be looked for is an error.
+/// What is not there is named; what could not be looked for, as where nobody is let in, is an error.
 pub(super) fn lacks(missing: &mut Vec<String>, what: String, error: RepositoryError) -> Result<(), RepositoryError> {
     match error.kind() {
+        _ if matches!(error, RepositoryError::Denied { .. }) => return Err(error),
         ErrorKind::Unavailable => return Err(error),
         ErrorKind::NotFound => missing.push(what),
         ErrorKind::Refused => missing.push(format!("{what}: {error}")),

@@ -9,7 +9,7 @@ use crate::program;
 use crate::registry::Registries;
 use crate::repository::ComponentVersion;
 use crate::signature::KeyRing;
-use crate::verify::{CheckedSignature, contradictions, findings};
+use crate::verify::{CheckedSignature, contradictions, findings, signatures};
 
 /// What is known of who made an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,12 @@ pub fn signed(claims: &Claims<'_>, registries: &Registries) -> Result<Signed, Re
     }
     let unreached = nodes.iter().filter(|(at, _)| !proven.contains(at));
     let (own, others): (Vec<_>, Vec<_>) = unreached.partition(|(at, _)| at.name == program::COMPONENT);
-    signed.remarks.extend(own.into_iter().map(|(_, node)| own_remark(node)));
+    for (_, node) in own {
+        match of_program(node, &keys) {
+            Ok(remark) => signed.remarks.extend(remark),
+            Err(wrong) => signed.unproven.push(wrong),
+        }
+    }
     if !keys.given().is_empty() && signed.unproven.is_empty() {
         let line = |(at, _)| format!("component {at}: nothing that is signed leads to it");
         signed.unproven.extend(others.into_iter().map(line));
@@ -103,13 +108,23 @@ pub(super) fn contradicted(nodes: &Nodes) -> Vec<String> {
     lines.into_iter().collect()
 }
 
+/// What is to be said of plinth itself, where nothing signed leads to it: unsigned it goes along. An error is a signature that there is a key
+/// for and that does not prove it.
+pub(super) fn of_program(node: &Node, keys: &KeyRing) -> Result<Option<String>, String> {
+    let signatures = signatures(node, keys, crate::resolve::now()).map_err(|error| error.to_string())?;
+    let is_proven = signatures.iter().any(|signature| signature.is_proven);
+    Ok((!is_proven).then(|| own_remark(node)))
+}
+
 /// The digest is that of plinth's image, by which nodes pull it.
-pub(super) fn own_remark(node: &Node) -> String {
+fn own_remark(node: &Node) -> String {
     let image = node.descriptor.resources.iter().find(|resource| resource.identity.name == program::RESOURCE);
     let digest = image.and_then(|image| image.digest.as_ref()).and_then(crate::descriptor::DigestSpec::digest);
     let digest = digest.map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
     format!(
-        "{} {} is neither in the lock nor signed: its image's digest is {digest}",
-        node.descriptor.name, node.descriptor.version
+        "{} {} is not in the lock, and {}: its image's digest is {digest}",
+        node.descriptor.name,
+        node.descriptor.version,
+        if node.descriptor.signatures.is_empty() { "not signed" } else { "no key proves its signature" }
     )
 }

@@ -51,6 +51,13 @@ pub(crate) fn findings(
     found
 }
 
+/// The signatures of one component version. An error is one that there is a key for and that is not right.
+pub(crate) fn signatures(node: &Node, keys: &KeyRing, now: Duration) -> Result<Vec<CheckedSignature>, ResolveError> {
+    let mut verification = Verification::default();
+    check_signatures(node, keys, now, &mut verification)?;
+    Ok(verification.signatures)
+}
+
 /// References whose digest is not their target's, each named.
 pub(crate) fn contradictions(nodes: &BTreeMap<ComponentVersion, Node>) -> Vec<String> {
     references(nodes).filter_map(|(what, checked)| checked.err().map(|error| format!("{what}: {error}"))).collect()

@@ -118,7 +118,11 @@ async fn an_access_that_leads_to_another_blob_is_unfounded() {
     // A plain blob, an image instead of it, a packed artifact set, and content that is not there.
     let (blob, set) = (access("rgd"), access("image"));
     let lost = json!({"type": "localBlob", "localReference": Digest::of(b"lost").as_str(), "mediaType": "text/plain"});
-    for (resource, access) in [("chart-tgz", &blob), ("chart-tgz", &set), ("image", &set), ("rgd", &lost)] {
+    // Content that is elsewhere, though it was brought along.
+    let web = json!({"type": "wget", "url": "http://elsewhere.test/evil"});
+    let image = json!({"type": "ociArtifact", "imageReference": "elsewhere.test/evil/gateway:1.3.0"});
+    let changes = [("chart-tgz", &blob), ("chart-tgz", &set), ("image", &set), ("rgd", &lost), ("rgd", &web), ("image", &image)];
+    for (resource, access) in changes {
         let mut changed = all.clone();
         rewrite(&mut changed, GATEWAY, &|document| {
             let resources = document["component"]["resources"].as_array_mut().unwrap();

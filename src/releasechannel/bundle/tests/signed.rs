@@ -3,6 +3,7 @@
 use super::proof::{GATEWAY, rewrite};
 use super::*;
 use crate::bundle::{Signed, signed};
+use crate::repository::ComponentVersion;
 
 const ROOT: (&str, &str) = ("acme.example/releasechannel/stable", "2026.11.0");
 
@@ -53,6 +54,27 @@ async fn show_04_keys_at_push() {
         assert!(found.unproven.iter().any(|line| line.contains(words)), "{words}: {found:?}");
     }
     eprintln!("SHOW 04 keys-at-push {0}/{0} refused", cases.len());
+}
+
+/// plinth itself goes along unsigned; a signature that there is a key for must hold.
+#[tokio::test]
+async fn a_signature_of_plinth_itself_must_hold() {
+    let mut contents = archive_of("v3-pkcs1-sha256");
+    crate::testing::add(&mut contents, program::COMPONENT, "0.1.0", json!({}));
+    let found = with_key(&contents, "nobody", "acme.pub").await;
+    assert!(found.remarks.iter().any(|remark| remark.contains("is not in the lock, and not signed")), "{found:?}");
+    // Another one's signature.
+    let signatures = Claims::read(&contents, &Limits::default()).await.nodes[&ComponentVersion::new(ROOT.0, ROOT.1)]
+        .descriptor
+        .document["signatures"]
+        .clone();
+    let own = (program::COMPONENT, "0.1.0");
+    rewrite(&mut contents, own, &|document| document["signatures"] = signatures.clone()).await;
+    let words = "plinth.dev/plinth:0.1.0";
+    let found = with_key(&contents, "acme-sig", "acme.pub").await;
+    assert!(found.unproven.iter().any(|line| line.contains(words) && line.contains("the signature acme-sig")), "{found:?}");
+    let found = with_key(&contents, "nobody", "acme.pub").await;
+    assert!(found.remarks.iter().any(|remark| remark.contains("no key proves its signature")), "{found:?}");
 }
 
 /// The lock of an archive is not signed: whoever takes it away must not be able to exchange what a signed digest names.
