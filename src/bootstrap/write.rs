@@ -9,6 +9,7 @@ use plinth_engine::{
     ports::{Apply, ReadError, WriteError},
 };
 use plinth_run::{Action, EventKind, Recorder, SkipReason, Subject};
+use serde_json::{Value, json};
 
 use crate::{
     error::Error,
@@ -116,6 +117,18 @@ impl Writer<'_> {
             subresource: None,
         };
         self.send(&request).await
+    }
+
+    /// Gives an object fields under a manager of their own: taking them back, by setting none, takes away nothing else.
+    pub(crate) async fn lend(&self, key: &ObjectKey, manager: &str, set: impl FnOnce(&mut Value)) -> Result<(), Error> {
+        let mut object = json!({"apiVersion": key.gvk.api_version(), "kind": key.gvk.kind, "metadata": {"name": key.name}});
+        if let Some(namespace) = &key.namespace {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        set(&mut object);
+        let object = Object::from_value(object).expect("a JSON object was just written");
+        let request = Apply { key: key.clone(), object, manager: manager.to_owned(), force: true, subresource: None };
+        self.send(&request).await.map(drop)
     }
 
     /// The same for a request that is made already.

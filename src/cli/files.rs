@@ -28,9 +28,12 @@ pub(crate) fn text(path: &Path) -> Result<String, String> {
     bounded(file, &name.to_string())
 }
 
-/// The same, where `-` is standard input.
+/// What stands for standard input in the place of a file.
+pub(crate) const STDIN: &str = "-";
+
+/// The same, where [`STDIN`] is standard input.
 pub(crate) fn text_or_input(path: &Path) -> Result<String, String> {
-    if path == Path::new("-") { bounded(io::stdin().lock(), "standard input") } else { text(path) }
+    if path == Path::new(STDIN) { bounded(io::stdin().lock(), "standard input") } else { text(path) }
 }
 
 /// The bound holds for a file that grows meanwhile, too.

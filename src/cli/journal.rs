@@ -16,6 +16,8 @@ use plinth_run::{
     ports::JournalError,
 };
 
+use crate::files::STDIN;
+
 /// The largest journal that is read: years of runs.
 pub(crate) const MAX_BYTES: u64 = 1 << 30;
 
@@ -90,9 +92,6 @@ pub(crate) fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.mode(0o700);
     builder.create(folder)
 }
-
-/// What stands for standard input in the place of a file.
-pub(crate) const STDIN: &str = "-";
 
 /// Reads a journal of another process or of the past, standard input for [`STDIN`], without a lock and without a change.
 pub(crate) fn read(path: &Path) -> Result<Replay, JournalError> {

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use plinth_api::platform::PlatformSpec;
 use plinth_controller::delivery::{
     report::Failed,
-    sources::{Credentials, LiveSources, Sources},
+    sources::{Credentials, LiveSources, Sources, Versions},
 };
 use plinth_engine::ports::Answer;
 use plinth_releasechannel::{
@@ -68,7 +68,7 @@ impl Sources for Shelf {
         platform: &'a PlatformSpec,
         base: &'a Path,
         credentials: &'a Credentials,
-    ) -> Answer<'a, Result<Option<(String, Vec<String>)>, Failed>> {
+    ) -> Answer<'a, Result<Option<Versions>, Failed>> {
         self.reading.versions(platform, base, credentials)
     }
 

@@ -31,6 +31,24 @@ pub(crate) type Lost = Box<dyn std::error::Error + Send + Sync>;
 /// What a client reads.
 pub(crate) type Answer = UnsyncBoxBody<Bytes, Lost>;
 
+/// Parts of a time, from and to, since its beginning.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spells(pub(crate) Vec<(Duration, Duration)>);
+
+impl Spells {
+    /// Whether it is one of them now, or was one until so long ago.
+    pub(crate) fn hold(&self, began: Instant, after: Duration) -> bool {
+        let now = began.elapsed();
+        self.0.iter().any(|(from, to)| (*from..*to + after).contains(&now))
+    }
+
+    /// When the next one begins.
+    pub(crate) fn next(&self, began: Instant) -> Option<Instant> {
+        let now = began.elapsed();
+        self.0.iter().map(|(from, _)| *from).filter(|from| *from > now).min().map(|from| began + from)
+    }
+}
+
 /// How often, in a thousand requests, and how long.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Climate {
@@ -47,7 +65,7 @@ pub(crate) struct Climate {
     /// Watches that end early, with or without a word.
     pub(crate) cut: u64,
     /// When the API server is away, from and to, since the process began.
-    pub(crate) away: Vec<(Duration, Duration)>,
+    pub(crate) away: Spells,
     /// From when on all is well.
     pub(crate) until: Duration,
     /// The request at which the process dies, and whether the request still has its effect.
@@ -61,10 +79,10 @@ impl Climate {
         let mut up_to = |most: u64| if most == 0 { 0 } else { random.between(0, most) };
         let (lost, unanswered, conflict) = (up_to(most), up_to(most), up_to(most));
         let (busy, slow, cut) = (up_to(most), up_to(most / 4), up_to(most * 4));
-        let mut away = Vec::new();
+        let mut away = Spells::default();
         for _ in 0..random.between(0, 3) {
             let from = random.millis(0, 30_000);
-            away.push((from, from + random.millis(500, 20_000)));
+            away.0.push((from, from + random.millis(500, 20_000)));
         }
         let until = random.millis(5_000, 90_000);
         Self { lost, unanswered, conflict, busy, slow, cut, away, until, kill: None }
@@ -210,14 +228,7 @@ impl Shared {
     }
 
     fn is_away(&self) -> bool {
-        let now = self.began.elapsed();
-        self.climate.away.iter().any(|(from, to)| (*from..*to).contains(&now))
-    }
-
-    /// When the API server goes away next.
-    fn goes_away(&self) -> Option<Instant> {
-        let now = self.began.elapsed();
-        self.climate.away.iter().map(|(from, _)| *from).filter(|from| *from > now).min().map(|from| self.began + from)
+        self.climate.away.hold(self.began, Duration::ZERO)
     }
 
     /// Never comes back in a dead process.
@@ -243,7 +254,7 @@ impl Shared {
             Ending::Never => None,
             Ending::Closed(after) | Ending::Broken(after) | Ending::Expired(after) => Some(Instant::now() + after),
         };
-        let broken = self.goes_away().filter(|away| ends.is_none_or(|ends| *away < ends));
+        let broken = self.climate.away.next(self.began).filter(|away| ends.is_none_or(|ends| *away < ends));
         let last = match ending {
             _ if broken.is_some() => Last::Broken,
             Ending::Never | Ending::Closed(_) => Last::Nothing,
@@ -282,7 +293,7 @@ pub(crate) fn cut(mut response: Response<UnsyncBoxBody<Bytes, Infallible>>, at: 
     lossless(Watched::new(news.take_until(timer).chain(stream::iter(last)).boxed()).answer())
 }
 
-fn lossless(response: Response<UnsyncBoxBody<Bytes, Infallible>>) -> Response<Answer> {
+pub(crate) fn lossless(response: Response<UnsyncBoxBody<Bytes, Infallible>>) -> Response<Answer> {
     response.map(|body| body.map_err(|never: Infallible| match never {}).boxed_unsync())
 }
 

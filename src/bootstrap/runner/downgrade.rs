@@ -1,8 +1,7 @@
 //! Going back to lower versions of components: their Component objects refuse that unless they say otherwise (ocm.md section 16,
 //! `downgradePolicy`), and the graphs do not say it. The release lock decides, so the run says it for as long as that takes.
 
-use plinth_api::{Object, delivery};
-use plinth_engine::ports::Apply;
+use plinth_api::Object;
 use plinth_releasechannel::versions::{self, Version};
 use serde_json::json;
 
@@ -22,7 +21,7 @@ pub(super) async fn allow(planned: &Planned, built: &Built, writer: &Writer<'_>)
         let Some(live) = writer.read(&place.subject.key).await? else { continue };
         let is_lower = in_use(&live).is_some_and(|in_use| is_below(wanted, in_use));
         if is_lower && live.spec()["downgradePolicy"] != "Allow" {
-            say(place, Some("Allow"), writer).await?;
+            writer.lend(&place.subject.key, MANAGER, |object| object["spec"] = json!({"downgradePolicy": "Allow"})).await?;
         }
     }
     Ok(())
@@ -34,7 +33,7 @@ pub(super) async fn done(planned: &Planned, writer: &Writer<'_>) -> Result<(), E
         let Some(live) = writer.read(&place.subject.key).await? else { continue };
         let is_permitted = managed::applied_by(&live, MANAGER).next().is_some();
         if is_permitted && in_use(&live) == Some(wanted) {
-            say(place, None, writer).await?;
+            writer.lend(&place.subject.key, MANAGER, |_| {}).await?;
         }
     }
     Ok(())
@@ -58,16 +57,4 @@ fn is_below(one: &str, other: &str) -> bool {
         (Some(one), Some(other)) => one.precedence(&other).is_lt(),
         _ => false,
     }
-}
-
-async fn say(place: &Place, policy: Option<&str>, writer: &Writer<'_>) -> Result<(), Error> {
-    let key = place.subject.key.clone();
-    let mut object = json!({"apiVersion": format!("{}/{}", delivery::GROUP, delivery::VERSION), "kind": "Component",
-        "metadata": {"name": key.name, "namespace": key.namespace}});
-    if let Some(policy) = policy {
-        object["spec"] = json!({"downgradePolicy": policy});
-    }
-    let object = Object::from_value(object).expect("a JSON object was just written");
-    let apply = Apply { key, object, manager: MANAGER.to_owned(), force: true, subresource: None };
-    writer.send(&apply).await.map(drop)
 }

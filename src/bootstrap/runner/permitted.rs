@@ -1,10 +1,9 @@
 //! Moves that change kinds so that objects of them may break: the definitions say that it is permitted for as long as the move takes. What is
 //! permitted once is not permitted for good.
 
-use plinth_api::Object;
-use plinth_engine::{naming::keys, ports::Apply};
+use plinth_engine::naming::keys;
 use plinth_run::{Action, Change};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{error::Error, managed, plan::Planned, wanted::Wanted, write::Writer};
 
@@ -18,7 +17,8 @@ pub(super) async fn allow(planned: &Planned, wanted: &Wanted, writer: &Writer<'_
     if !writer.settings.allow_breaking || says_so || !planned.plan.changes().any(changes) {
         return Ok(());
     }
-    say(wanted, true, writer).await
+    let permit = |object: &mut Value| object["metadata"]["annotations"] = json!({keys::ALLOW_BREAKING_CHANGES: "true"});
+    writer.lend(&wanted.key, MANAGER, permit).await
 }
 
 /// Takes the permissions back, once everything of the release is ready.
@@ -27,19 +27,8 @@ pub(super) async fn done(planned: &Planned, writer: &Writer<'_>) -> Result<(), E
         let Some(wanted) = planned.wanted.iter().find(|wanted| wanted.key == built.key) else { continue };
         let Some(live) = writer.read(&wanted.key).await? else { continue };
         if managed::applied_by(&live, MANAGER).next().is_some() {
-            say(wanted, false, writer).await?;
+            writer.lend(&wanted.key, MANAGER, |_| {}).await?;
         }
     }
     Ok(())
-}
-
-async fn say(wanted: &Wanted, is_permitted: bool, writer: &Writer<'_>) -> Result<(), Error> {
-    let key = wanted.key.clone();
-    let mut object = json!({"apiVersion": key.gvk.api_version(), "kind": key.gvk.kind, "metadata": {"name": key.name}});
-    if is_permitted {
-        object["metadata"]["annotations"] = json!({keys::ALLOW_BREAKING_CHANGES: "true"});
-    }
-    let object = Object::from_value(object).expect("a JSON object was just written");
-    let apply = Apply { key, object, manager: MANAGER.to_owned(), force: true, subresource: None };
-    writer.send(&apply).await.map(drop)
 }

@@ -15,7 +15,8 @@ use crate::{
     args::{Global, Replay},
     config::Config,
     exit::Failure,
-    journal::{self, STDIN},
+    files::STDIN,
+    journal,
     out::Out,
     screen,
 };

@@ -122,15 +122,13 @@ impl State {
     /// CRDs that are being deleted take their objects along, with or without a collector: the API server itself does that.
     fn clean_definitions(&mut self, now: Timestamp) {
         for place in self.ending.clone() {
-            let Some(crd) = self.store.get(&place) else {
+            if self.store.get(&place).is_none() {
                 self.undefine(&place, now);
                 continue;
-            };
-            let text = |path: &[&str]| crd.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let defined = Resource { group: text(&["spec", "group"]), plural: text(&["spec", "names", "plural"]) };
+            }
             let objects = self
                 .store
-                .page(&defined, &Filter::of(&place.cluster), None, usize::MAX)
+                .page(&defined_by(&place), &Filter::of(&place.cluster), None, usize::MAX)
                 .map(|page| page.items)
                 .unwrap_or_default();
             let mut left = 0;
@@ -261,37 +259,41 @@ impl Collector {
 }
 
 fn forget_owners(store: &mut Store, place: &Place, uids: &[String]) {
-    let Some(object) = store.get(place) else { return };
-    let mut next = (*object).clone();
-    if let Some(Value::Array(references)) = next.metadata_mut().get_mut("ownerReferences") {
-        references.retain(|reference| !uids.iter().any(|uid| uid == uid_of(reference)));
-        if references.is_empty() {
-            next.metadata_mut().remove("ownerReferences");
+    edit(store, place, |object| {
+        if let Some(Value::Array(references)) = object.metadata_mut().get_mut("ownerReferences") {
+            references.retain(|reference| !uids.iter().any(|uid| uid == uid_of(reference)));
+            if references.is_empty() {
+                object.metadata_mut().remove("ownerReferences");
+            }
         }
-    }
-    let _ = store.update(place, next, Part::Whole, &Precondition::default());
+    });
 }
 
 /// Lets owners go first where they wait for each other.
 fn unblock(store: &mut Store, place: &Place) {
-    let Some(object) = store.get(place) else { return };
-    let mut next = (*object).clone();
-    if let Some(Value::Array(references)) = next.metadata_mut().get_mut("ownerReferences") {
-        for reference in references.iter_mut().filter(|reference| reference["blockOwnerDeletion"] == true) {
-            reference["blockOwnerDeletion"] = json!(false);
+    edit(store, place, |object| {
+        if let Some(Value::Array(references)) = object.metadata_mut().get_mut("ownerReferences") {
+            for reference in references.iter_mut().filter(|reference| reference["blockOwnerDeletion"] == true) {
+                reference["blockOwnerDeletion"] = json!(false);
+            }
         }
-    }
-    let _ = store.update(place, next, Part::Whole, &Precondition::default());
+    });
 }
 
 fn without_finalizer(store: &mut Store, place: &Place, finalizer: &str) -> Option<Left> {
-    let object = store.get(place)?;
-    let kept: Vec<&str> = object.finalizers().into_iter().filter(|name| *name != finalizer).collect();
-    let mut next = (*object).clone();
-    if kept.is_empty() {
-        next.metadata_mut().remove("finalizers");
-    } else {
-        next.metadata_mut().insert("finalizers".to_owned(), json!(kept));
-    }
+    edit(store, place, |object| {
+        let kept: Vec<String> = object.finalizers().into_iter().filter(|name| *name != finalizer).map(str::to_owned).collect();
+        if kept.is_empty() {
+            object.metadata_mut().remove("finalizers");
+        } else {
+            object.metadata_mut().insert("finalizers".to_owned(), json!(kept));
+        }
+    })
+}
+
+/// Stores another state of an object, if it is there.
+fn edit(store: &mut Store, place: &Place, change: impl FnOnce(&mut Object)) -> Option<Left> {
+    let mut next = (*store.get(place)?).clone();
+    change(&mut next);
     store.update(place, next, Part::Whole, &Precondition::default()).ok()
 }

@@ -2,10 +2,10 @@
 
 use cel::{
     IdedExpr,
-    common::ast::{CallExpr, EntryExpr, Expr, LiteralValue},
+    common::ast::{CallExpr, EntryExpr, Expr},
 };
 
-use super::macros::simple_name;
+use super::macros::{literal_text, simple_name};
 
 /// A call of the variable `runtime`. What is computed is not told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,9 @@ impl ConditionUse {
         }
         match (call.func_name.as_str(), call.args.as_slice()) {
             ("newCondition", [given]) => Some(Self::Made { kind: entry(given, "type"), status: entry(given, "status") }),
-            ("condition", [object, kind]) if simple_name(object) == Some("schema") => Some(Self::Read { kind: text(kind)? }),
+            ("condition", [object, kind]) if simple_name(object) == Some("schema") => {
+                Some(Self::Read { kind: literal_text(kind)?.to_owned() })
+            }
             _ => None,
         }
     }
@@ -42,14 +44,7 @@ impl ConditionUse {
 fn entry(map: &IdedExpr, key: &str) -> Option<String> {
     let Expr::Map(map) = &map.expr else { return None };
     map.entries.iter().find_map(|entry| match &entry.expr {
-        EntryExpr::MapEntry(entry) if simple_name(&entry.key) == Some(key) => text(&entry.value),
+        EntryExpr::MapEntry(entry) if simple_name(&entry.key) == Some(key) => literal_text(&entry.value).map(str::to_owned),
         _ => None,
     })
-}
-
-fn text(expr: &IdedExpr) -> Option<String> {
-    match &expr.expr {
-        Expr::Literal(LiteralValue::String(value)) => Some(value.inner().to_owned()),
-        _ => None,
-    }
 }

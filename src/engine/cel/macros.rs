@@ -2,7 +2,7 @@
 
 use cel::{
     IdedExpr,
-    common::ast::{CallExpr, Expr},
+    common::ast::{CallExpr, Expr, LiteralValue},
 };
 
 use super::environment::Environment;
@@ -112,6 +112,14 @@ impl Macro {
             .iter()
             .map(|argument| simple_name(argument).unwrap_or_default().to_owned())
             .collect()
+    }
+}
+
+/// The text that an expression is, where it is a literal one.
+pub(super) fn literal_text(expr: &IdedExpr) -> Option<&str> {
+    match &expr.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
     }
 }
 

@@ -32,6 +32,7 @@ use crate::{
     random::Random,
     state::{self, State},
     trace::Trace,
+    weather::Spells,
 };
 use drift::Drift;
 use pods::Pods;
@@ -78,7 +79,7 @@ impl Plan {
             drifts.push(next);
             next += random.millis(600_000, 2_400_000);
         }
-        let schedule = Schedule { away: away.into(), slow: slow.into(), expires: true };
+        let schedule = Schedule { away: Spells(away.into()), slow: Spells(slow.into()), expires: true };
         Self { length, schedule, drifts, published: at(250), opens: at(500), replaced: vec![at(300), at(650), at(900)] }
     }
 
@@ -180,7 +181,7 @@ impl Day {
         day.pass(&pods, &mut random).await;
         pods.end().await;
         let figures = day.server.figures(std::mem::take);
-        let restarts = day.plan.schedule.away.len();
+        let restarts = day.plan.schedule.away.0.len();
         let state = day.state().await;
         Report { figures, repairs: day.repairs, restarts, broken: day.trace.all_broken(), state }
     }

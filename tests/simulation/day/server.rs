@@ -30,7 +30,7 @@ use crate::{
     door::Door,
     random::Random,
     trace::Trace,
-    weather::{Answer, Last, Lost, cut, refusal},
+    weather::{Answer, Last, Lost, Spells, cut, lossless, refusal},
 };
 
 /// Where the Lease of every writer is.
@@ -42,16 +42,13 @@ const TIMES_OUT: u64 = 20;
 /// How long it takes until the API server gives up on etcd.
 const ETCD_PATIENCE: Duration = Duration::from_secs(7);
 
-/// A part of the day, by time since its beginning.
-pub(super) type Spell = (Duration, Duration);
-
 /// What happens to the API server, and when.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
     /// It restarts: nobody is answered.
-    pub(super) away: Vec<Spell>,
+    pub(super) away: Spells,
     /// Its etcd is slow.
-    pub(super) slow: Vec<Spell>,
+    pub(super) slow: Spells,
     /// Whether it ends watches.
     pub(super) expires: bool,
 }
@@ -104,25 +101,15 @@ impl Server {
         look(&mut self.figures.lock().unwrap())
     }
 
-    fn is_in(&self, spells: &[Spell], more: Duration) -> bool {
-        let now = self.began.elapsed();
-        spells.iter().any(|(from, to)| (*from..*to + more).contains(&now))
-    }
-
     fn is_away(&self) -> bool {
-        self.is_in(&self.schedule.away, Duration::ZERO)
-    }
-
-    fn goes_away(&self) -> Option<Instant> {
-        let now = self.began.elapsed();
-        self.schedule.away.iter().map(|(from, _)| *from).filter(|from| *from > now).min().map(|from| self.began + from)
+        self.schedule.away.hold(self.began, Duration::ZERO)
     }
 
     /// How long etcd takes for a request, and whether it answers.
     fn etcd(&self) -> (Duration, bool) {
         let mut random = self.random.lock().unwrap();
         let (fast, slow, times_out) = (random.millis(1, 20), random.millis(300, 4_000), random.chance(TIMES_OUT));
-        if !self.is_in(&self.schedule.slow, Duration::ZERO) {
+        if !self.schedule.slow.hold(self.began, Duration::ZERO) {
             return (fast, true);
         }
         self.figures(|figures| {
@@ -137,7 +124,7 @@ impl Server {
         let mut random = self.random.lock().unwrap();
         let (expires, after) = (random.chance(EXPIRES), random.millis(0, 240_000));
         let expired = (self.schedule.expires && expires).then(|| Instant::now() + after);
-        match (expired, self.goes_away()) {
+        match (expired, self.schedule.away.next(self.began)) {
             (Some(expired), away) if away.is_none_or(|away| expired < away) => {
                 self.figures(|figures| figures.expired += 1);
                 (Some(expired), Last::Expired)
@@ -186,7 +173,7 @@ impl Server {
     /// Whether it is another one who holds the Lease now.
     fn renewed(&self, who: &str) -> bool {
         let disturbed =
-            [&self.schedule.away, &self.schedule.slow].iter().any(|spells| self.is_in(spells, Duration::from_mins(1)));
+            [&self.schedule.away, &self.schedule.slow].iter().any(|spells| spells.hold(self.began, Duration::from_mins(1)));
         self.figures(|figures| {
             let passed = figures.renewed.replace(Instant::now()).map_or(Duration::ZERO, |before| before.elapsed());
             figures.longest_of_all = figures.longest_of_all.max(passed);
@@ -274,6 +261,6 @@ impl Reach {
             return Ok((asked, cut(response, at, last)));
         }
         server.audit.after(&asked, code, answer, true);
-        Ok((asked, response.map(|body| body.map_err(|never| match never {}).boxed_unsync())))
+        Ok((asked, lossless(response)))
     }
 }

@@ -5,11 +5,14 @@ mod graph;
 mod load;
 mod render;
 
+use std::path::Path;
+
 use plinth_run::Outcome;
 
 use crate::{
     args::{Global, Rgd},
     exit::Failure,
+    files,
     out::Out,
 };
 
@@ -29,7 +32,7 @@ pub(crate) async fn run(global: &Global, verb: &Rgd, out: Out) -> Result<Outcome
             Ok(graph::present(&checked, *output, out))
         }
         Rgd::Render { schemas, file, instance, observed } => {
-            if file == instance && file.as_os_str() == "-" {
+            if file == instance && file == Path::new(files::STDIN) {
                 return Err(Failure::new(Outcome::Usage, "the definition and the instance cannot both be standard input"));
             }
             let checked = load::definitions(global, schemas, std::slice::from_ref(file)).await?;

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use plinth_api::Object;
 use serde_json::{Value, json};
 
-use crate::embedded::store::{Left, Part, Place, Precondition, Store};
+use super::edit;
+use crate::embedded::store::{Left, Place, Precondition, Store};
 
 /// What holds a namespace until its content is gone.
 const KUBERNETES: &str = "kubernetes";
@@ -28,15 +29,14 @@ pub(super) fn empty(store: &mut Store, place: &Place, now: Timestamp) {
             left.add(&object, &kept);
         }
     }
-    let Some(object) = store.get(place) else { return };
-    let mut next = (*object).clone();
-    if left.resources.is_empty() {
-        let_go(&mut next);
-    }
-    if holders(&next).next().is_some() {
-        left.tell(&mut next, now);
-    }
-    let _ = store.update(place, next, Part::Whole, &Precondition::default());
+    edit(store, place, |namespace| {
+        if left.resources.is_empty() {
+            let_go(namespace);
+        }
+        if holders(namespace).next().is_some() {
+            left.tell(namespace, now);
+        }
+    });
 }
 
 fn holders(namespace: &Object) -> impl Iterator<Item = &Value> {

@@ -2,13 +2,13 @@
 
 use cel::{
     IdedExpr,
-    common::ast::{CallExpr, Expr, LiteralValue, operators},
+    common::ast::{CallExpr, Expr, operators},
 };
 
 use super::{Checker, alike::alike, unify::most_general};
 use crate::cel::{
     library::re2,
-    macros::Macro,
+    macros::{Macro, literal_text},
     references::{qualified, root, unknown_of_library},
     types::Type,
 };
@@ -53,8 +53,7 @@ impl Checker<'_> {
     /// A pattern that is a literal is compiled with the expression, as Kubernetes' library does for these two.
     fn pattern(&mut self, call: &CallExpr) {
         if let ("find" | "findAll", Some(pattern)) = (call.func_name.as_str(), call.args.first())
-            && let Expr::Literal(LiteralValue::String(text)) = &pattern.expr
-            && let Err(error) = re2(text.inner())
+            && let Some(Err(error)) = literal_text(pattern).map(re2)
         {
             self.error(pattern.id, error.to_string(), None);
         }
@@ -152,10 +151,10 @@ impl Checker<'_> {
 
     fn optional_field(&mut self, id: u64, operand: &IdedExpr, name: &IdedExpr) -> Type {
         let operand = self.expr(operand);
-        let Expr::Literal(LiteralValue::String(name)) = &name.expr else {
+        let Some(name) = literal_text(name) else {
             return self.error(id, "unsupported optional field selection", None);
         };
-        match self.field(id, &operand, name.inner()) {
+        match self.field(id, &operand, name) {
             Type::Optional(value) => Type::Optional(value),
             value => Type::optional(value),
         }

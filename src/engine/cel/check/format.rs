@@ -1,16 +1,16 @@
 //! Format strings that are literals are checked with their arguments.
 
-use cel::common::ast::{CallExpr, Expr, ListExpr, LiteralValue};
+use cel::common::ast::{CallExpr, ListExpr};
 
 use super::Checker;
-use crate::cel::types::Type;
+use crate::cel::{macros::literal_text, types::Type};
 
 impl Checker<'_> {
     /// The type of the arguments of `'…'.format([…])`. Where both are literals, the clauses are checked with what they print.
     pub(super) fn format(&mut self, id: u64, call: &CallExpr, list: &ListExpr) -> Type {
         let elements = self.elements_of(list);
-        if let Some(Expr::Literal(LiteralValue::String(text))) = call.target.as_deref().map(|target| &target.expr) {
-            let message = match clauses(text.inner()) {
+        if let Some(text) = call.target.as_deref().and_then(literal_text) {
+            let message = match clauses(text) {
                 Ok(clauses) => return self.printed(id, &clauses, list, &elements),
                 Err(message) => message,
             };

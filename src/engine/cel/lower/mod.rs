@@ -15,9 +15,7 @@ mod node;
 
 use cel::{
     IdedExpr,
-    common::ast::{
-        CallExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, LiteralValue, MapEntryExpr, MapExpr, SelectExpr, operators,
-    },
+    common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, ListExpr, MapEntryExpr, MapExpr, SelectExpr, operators},
 };
 
 use fold::{bind, comprehension, optional_map};
@@ -26,7 +24,7 @@ use node::{call, ident, node, text};
 use super::{
     environment::Environment,
     escape::has_escape,
-    macros::{Macro, simple_name},
+    macros::{Macro, literal_text, simple_name},
     references::qualified,
 };
 
@@ -274,13 +272,6 @@ fn is_weighed(argument: &IdedExpr, name: &str) -> bool {
             call.args.iter().any(|inner| is_weighed(inner, name))
         }
         _ => simple_name(argument) == Some(name),
-    }
-}
-
-fn literal_text(expr: &IdedExpr) -> Option<&str> {
-    match &expr.expr {
-        Expr::Literal(LiteralValue::String(value)) => Some(value.inner()),
-        _ => None,
     }
 }
 
