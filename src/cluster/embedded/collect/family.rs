@@ -53,7 +53,9 @@ impl Family {
         for owner in references(object) {
             self.dependents.entry(uid_of(owner).to_owned()).or_default().insert(place.clone());
         }
-        let mut suspects: Vec<Place> = (!references(object).is_empty()).then(|| place.clone()).into_iter().collect();
+        // Who has the owners that it had is looked at when one of those changes.
+        let is_owned_anew = !references(object).is_empty() && before.map(references) != Some(references(object));
+        let mut suspects: Vec<Place> = is_owned_anew.then(|| place.clone()).into_iter().collect();
         if is_waiting(object) && !before.is_some_and(is_waiting) {
             suspects.extend(object.uid().into_iter().flat_map(|uid| self.dependents(uid)).cloned());
         }
