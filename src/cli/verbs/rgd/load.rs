@@ -1,6 +1,9 @@
 //! From files and folders to compiled definitions.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use plinth_api::{GroupVersionKind, Object};
 use plinth_cluster::chain;
@@ -12,6 +15,7 @@ use plinth_engine::{
     yaml,
 };
 
+use super::objects::{SCHEMAS, held, unreadable};
 use crate::{args::Global, exit::Failure, files, wire};
 
 /// One definition of one file, and what came of it.
@@ -70,13 +74,15 @@ pub(super) async fn definitions(global: &Global, schemas: &[PathBuf], files: &[P
     let mut found = Vec::new();
     for path in files {
         let before = found.len();
+        let mut others = BTreeSet::new();
         match files::expand(std::slice::from_ref(path)) {
-            Ok(files) => found.extend(files.into_iter().flat_map(read)),
-            Err(message) => found.push(refused(path.clone(), Diagnostic::error("", message))),
+            Ok(files) => found.extend(files.into_iter().flat_map(|file| read(file, &mut others))),
+            Err(message) => found.push(refused(path.clone(), Diagnostic::error("", unreadable(path, &message)))),
         }
         // A folder may hold other things too, but nobody names one in which there is nothing to look at.
         if found.len() == before {
-            found.push(refused(path.clone(), Diagnostic::error("", format!("holds no {}", plinth_api::rgd::KIND))));
+            let finding = Diagnostic::error("", format!("holds no {}", plinth_api::rgd::KIND)).with_hint(held(&others));
+            found.push(refused(path.clone(), finding));
         }
     }
     let known = known_kinds(global, schemas, &found).await?;
@@ -87,14 +93,15 @@ fn refused(file: PathBuf, finding: Diagnostic) -> Found {
     Found { file, name: String::new(), definition: Err(vec![finding]) }
 }
 
-fn read(file: PathBuf) -> Vec<Found> {
+/// The definitions of a file; the kinds of what else it holds are added to `others`.
+fn read(file: PathBuf, others: &mut BTreeSet<String>) -> Vec<Found> {
     let text = match files::text_or_input(&file) {
         Ok(text) => text,
         Err(message) => {
-            // The finding is one of the file, whose name is said with it.
-            let name = format!("read {}: ", file.display());
-            let message = message.strip_prefix(&name).unwrap_or(&message).to_owned();
-            return vec![refused(file, Diagnostic::error("", format!("cannot be read: {message}")))];
+            let finding = Diagnostic::error("", unreadable(&file, &message));
+            let is_absent = !file.exists() && file != Path::new(files::STDIN);
+            let finding = if is_absent { finding.with_hint("name a file, a folder, or - for standard input") } else { finding };
+            return vec![refused(file, finding)];
         }
     };
     let documents = match yaml::documents_with_duplicates(&text) {
@@ -102,8 +109,10 @@ fn read(file: PathBuf) -> Vec<Found> {
         Err(finding) => return vec![refused(file, finding)],
     };
     let documents = documents.into_iter().flat_map(|document| document.items(&text).unwrap_or_else(|| vec![document]));
-    let definitions = documents.filter(|document| document.value["kind"] == plinth_api::rgd::KIND);
+    let (definitions, rest): (Vec<_>, Vec<_>) = documents.partition(|document| document.value["kind"] == plinth_api::rgd::KIND);
+    others.extend(rest.iter().filter_map(|document| document.value["kind"].as_str()).map(str::to_owned));
     definitions
+        .into_iter()
         .map(|document| Found {
             file: file.clone(),
             name: document.value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
@@ -156,10 +165,18 @@ fn all(found: Vec<Found>, mut known: SchemaMap) -> Vec<Checked> {
 
 async fn known_kinds(global: &Global, schemas: &[PathBuf], found: &[Found]) -> Result<SchemaMap, Failure> {
     let mut known =
-        if global.kubeconfig.is_some() || global.context.is_some() { served(global, found).await? } else { builtin().clone() };
-    for object in objects(schemas)?.iter().filter(|object| object.gvk().is_some_and(|gvk| gvk.kind == CRD)) {
-        let kinds = crd::kinds(object).map_err(|finding| Failure::refused(format!("CRD {}: {finding}", object.name())))?;
-        known.extend(kinds);
+        if global.kubeconfig.is_some() || global.context.is_some() { served(global, found).await? } else { offline() };
+    for path in schemas {
+        let objects = SCHEMAS.objects(path)?;
+        let crds: Vec<&Object> = objects.iter().filter(|object| object.gvk().is_some_and(|gvk| gvk.kind == CRD)).collect();
+        // Without a word every kind would be one that is not served yet, and accepted.
+        if crds.is_empty() {
+            return Err(SCHEMAS.refuse(path, &format!("holds no {CRD}")));
+        }
+        for object in crds {
+            let kinds = crd::kinds(object);
+            known.extend(kinds.map_err(|fault| SCHEMAS.refuse(path, &format!("CRD {:?}: {}", fault.name, fault.message)))?);
+        }
     }
     Ok(known)
 }
@@ -173,18 +190,4 @@ async fn served(global: &Global, found: &[Found]) -> Result<SchemaMap, Failure> 
     let kinds: BTreeSet<GroupVersionKind> = definitions.flat_map(|definition| graph::kinds(&definition.spec)).collect();
     let asked = host.0.catalog().ensure(&kinds).await;
     asked.map_err(|error| Failure::refused(format!("read the kinds of {}: {}", host.1, chain(&error))))
-}
-
-/// All objects of files and folders; lists, as `kubectl get -o yaml` prints them, are their items.
-pub(super) fn objects(paths: &[PathBuf]) -> Result<Vec<Object>, Failure> {
-    let mut objects = Vec::new();
-    for file in files::expand(paths).map_err(Failure::refused)? {
-        let text = files::text_or_input(&file).map_err(Failure::refused)?;
-        let documents = yaml::documents(&text).map_err(|finding| Failure::refused(format!("{}:{finding}", file.display())))?;
-        for document in documents {
-            let items = document.value.get("items").and_then(serde_json::Value::as_array).cloned();
-            objects.extend(items.unwrap_or_else(|| vec![document.value]).into_iter().filter_map(Object::from_value));
-        }
-    }
-    Ok(objects)
 }

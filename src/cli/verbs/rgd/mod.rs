@@ -3,7 +3,10 @@
 mod check;
 mod graph;
 mod load;
+mod objects;
 mod render;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use plinth_api::Object;
 use plinth_engine::{
     graph::{Graph, Rendered, render_examples},
+    naming::subdomain_fault,
     schema::{apply_defaults, validate_object},
 };
 use plinth_run::Outcome;
 
 use super::{
     check,
-    load::{self, Checked},
+    load::Checked,
+    objects::{INSTANCE, OBSERVED, held},
 };
 use crate::{exit::Failure, out::Out};
 
@@ -23,7 +25,7 @@ pub(super) fn run(checked: &[Checked], instance: &Path, observed: &[PathBuf], ou
         return Ok(Outcome::Failed);
     }
     let (graph, instance) = choose(checked, instance)?;
-    let observed = load::objects(observed)?;
+    let observed = observed.iter().map(|path| OBSERVED.objects(path)).collect::<Result<Vec<_>, _>>()?.concat();
     let rendered = render_examples(graph, &instance, &observed);
     for one in &rendered {
         if one.problems.iter().any(|problem| problem.path == "forEach") {
@@ -44,25 +46,42 @@ pub(super) fn run(checked: &[Checked], instance: &Path, observed: &[PathBuf], ou
 
 /// The instance, and the graph of its kind.
 fn choose<'a>(checked: &'a [Checked], path: &Path) -> Result<(&'a Graph, Object), Failure> {
-    let refuse = |what: String| Failure::refused(format!("--instance {}: {what}", path.display()));
-    let found = load::objects(&[path.to_owned()])?;
+    let found = INSTANCE.objects(path)?;
     let graphs: Vec<&Graph> = checked.iter().filter_map(Checked::graph).collect();
-    let pair = |graph: &&'a Graph| {
+    let pairs = graphs.iter().flat_map(|graph| {
         let of_kind = |object: &&Object| object.gvk().as_ref() == Some(&graph.instance.gvk);
-        found.iter().find(of_kind).map(|instance| (*graph, instance.clone()))
-    };
-    let Some((graph, instance)) = graphs.iter().find_map(pair) else {
-        let kinds: Vec<String> = graphs.iter().map(|graph| graph.instance.gvk.to_string()).collect();
-        return Err(refuse(format!("it holds no {}", kinds.join(" or "))));
-    };
+        found.iter().filter(of_kind).map(|instance| (*graph, instance))
+    });
+    match pairs.collect::<Vec<_>>()[..] {
+        [(graph, instance)] => {
+            whole(graph, instance).map_err(|findings| INSTANCE.refuse(path, &findings.join("\n  ")))?;
+            Ok((graph, instance.clone()))
+        }
+        [] => {
+            let kinds: Vec<String> = graphs.iter().map(|graph| graph.instance.gvk.to_string()).collect();
+            let others = found.iter().filter_map(Object::gvk).map(|gvk| gvk.to_string()).collect();
+            Err(INSTANCE.refuse(path, &format!("it holds no {} ({})", kinds.join(" or "), held(&others))))
+        }
+        ref several => {
+            let names: Vec<&str> = several.iter().map(|(_, instance)| instance.name()).collect();
+            Err(INSTANCE.refuse(path, &format!("it holds {} instances, and one is rendered: {}", names.len(), names.join(", "))))
+        }
+    }
+}
+
+/// What an API server would refuse the instance for.
+fn whole(graph: &Graph, instance: &Object) -> Result<(), Vec<String>> {
     let mut whole = instance.clone().into_value();
     apply_defaults(&mut whole, &graph.instance.schema);
     let whole = Object::from_value(whole).unwrap_or_default();
-    let findings = validate_object(&whole, &graph.instance.schema);
-    if findings.is_empty() {
-        return Ok((graph, instance));
-    }
-    Err(refuse(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")))
+    let name = match instance.name() {
+        "" => Some("is required and missing".to_owned()),
+        name => subdomain_fault(name).map(|fault| format!("{name:?}: {fault}")),
+    };
+    let findings = name.map(|fault| format!("metadata.name: {fault}")).into_iter();
+    let findings: Vec<String> =
+        findings.chain(validate_object(&whole, &graph.instance.schema).iter().map(ToString::to_string)).collect();
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
 /// Kind and name of an external reference, or its kind where a selector finds it.
