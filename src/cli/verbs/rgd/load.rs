@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use plinth_api::{GroupVersionKind, Object};
+use plinth_api::{GroupVersionKind, Object, crds};
 use plinth_cluster::chain;
 use plinth_engine::{
     Diagnostic,
@@ -69,7 +69,7 @@ struct Found {
 /// All definitions of the files and folders, compiled. They know each other's kinds, in whatever order they come.
 ///
 /// Kinds are those of the CRDs in `schemas`; else, where `--kubeconfig` or `--context` names a cluster, what that serves; else
-/// Kubernetes' own. A file that cannot be read is a finding of that file.
+/// Kubernetes' own, and definitions. A file that cannot be read is a finding of that file.
 pub(super) async fn definitions(global: &Global, schemas: &[PathBuf], files: &[PathBuf]) -> Result<Vec<Checked>, Failure> {
     let mut found = Vec::new();
     for path in files {
@@ -182,6 +182,15 @@ async fn known_kinds(global: &Global, schemas: &[PathBuf], found: &[Found]) -> R
 }
 
 const CRD: &str = "CustomResourceDefinition";
+
+/// Kubernetes' own kinds and those of definitions, which are served wherever a definition is.
+fn offline() -> SchemaMap {
+    let mut known = builtin().clone();
+    for manifest in [crds::KRO_RGD, crds::KRO_REVISION, crds::KROP_RGD] {
+        known.extend(crd::kinds(&manifest.object()).expect("plinth's own CRDs can be read"));
+    }
+    known
+}
 
 /// What a cluster serves of the kinds that the definitions mention.
 async fn served(global: &Global, found: &[Found]) -> Result<SchemaMap, Failure> {

@@ -124,3 +124,25 @@ async fn a_file_without_a_definition_says_what_it_holds() {
         assert_eq!(found, [said], "{name}");
     }
 }
+
+/// A definition that makes another one: both kinds of definitions, and revisions, are known without a cluster.
+#[tokio::test]
+async fn definitions_of_definitions_are_known_offline() {
+    let inner = |api: &str, field: &str| {
+        format!(
+            "{SHOP}  - id: inner\n    template:\n      apiVersion: {api}/v1alpha1\n      kind: ResourceGraphDefinition\n      metadata: {{name: inner}}\n      \
+             spec: {{schema: {{apiVersion: v1, {field}: Till, spec: {{name: string}}}}, resources: []}}\n"
+        )
+    };
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("outer.yaml");
+    let Cli { global, .. } = Cli::try_parse_from(["plinth", "rgd", "check", "x"]).unwrap();
+    for api in ["kro.run", "krop.opendefense.cloud"] {
+        for (field, verdict, said) in [("kind", "accepted", ""), ("knd", "rejected", "schema not found for field knd")] {
+            fs::write(&file, inner(api, field)).unwrap();
+            let checked = load::definitions(&global, &[], std::slice::from_ref(&file)).await.unwrap();
+            let found: Vec<String> = checked[0].findings().iter().map(ToString::to_string).collect();
+            assert!(checked[0].verdict() == verdict && found.concat().contains(said), "{api} {field}: {found:?}");
+        }
+    }
+}
