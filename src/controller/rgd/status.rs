@@ -11,7 +11,7 @@
 //! | a revision is in use (beside the others) | | | GraphRevisionsResolved True `Resolved` |
 //! | it is refused and there is none | | | GraphRevisionsResolved Unknown `AwaitingReconciliation` |
 //! | revisions may not be kept (Ready does not count it) | | | GraphRevisionsResolved Unknown `NotPermitted` |
-//! | it is being deleted and instances live | as it was | as it was | as it was | Unknown `WaitingForInstances` |
+//! | it is being deleted and instances live | Inactive | as it was | as it was | Unknown `WaitingForInstances` |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,7 +105,8 @@ pub fn of(rgd: &Object, situation: &Situation<'_>, history: History<'_>, now: Ti
     assemble(rgd, &said, graph, history, now)
 }
 
-/// The status of a definition whose deletion waits for instances: everything as it was, and on whom it waits.
+/// The status of a definition whose deletion waits for instances: everything as it was, but that it is not `Active`, and on whom it
+/// waits.
 pub fn waiting_for_instances(rgd: &Object, instances: &[ObjectKey], now: Timestamp) -> Value {
     let message = format!("waits for {} to be deleted", named(instances));
     let before = Before::of(rgd);
@@ -119,6 +120,7 @@ pub fn waiting_for_instances(rgd: &Object, instances: &[ObjectKey], now: Timesta
     let waiting = before.with_root(&said, rgd.generation(), now);
     list.extend(conditions::to_value(&waiting).as_array().cloned().unwrap_or_default());
     status["conditions"] = Value::Array(list);
+    status["state"] = json!("Inactive");
     status
 }
 

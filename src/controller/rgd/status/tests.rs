@@ -77,7 +77,7 @@ fn a_waiting_deletion_says_on_whom_and_keeps_the_rest() {
     let before = json!({"state": "Active", "conditions": [
         {"type": "KindReady", "status": "True", "reason": "Ready"}, {"type": "Ready", "status": "True", "reason": "Ready"}]});
     let status = waiting_for_instances(&rgd(before), &instances, Timestamp::UNIX_EPOCH);
-    assert_eq!(status["state"], "Active");
+    assert_eq!(status["state"], "Inactive", "Active is never said beside a Ready that is not True");
     let kinds: Vec<_> = status["conditions"].as_array().unwrap().iter().map(|c| c["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["KindReady", "ControllerReady", "Ready"]);
     let message = status["conditions"][2]["message"].as_str().unwrap();
