@@ -86,7 +86,7 @@ impl Checker<'_> {
             Expr::Select(select) => self.select(expr, select),
             Expr::List(list) => self.list(list),
             Expr::Map(map) => self.map(map),
-            Expr::Struct(structure) => self.undeclared(expr.id, &structure.type_name),
+            Expr::Struct(structure) => self.message(expr.id, &structure.type_name),
             Expr::Call(call) => self.call(expr.id, call),
             Expr::Comprehension(_) | Expr::Unspecified => Type::Dyn,
         }
@@ -122,6 +122,22 @@ impl Checker<'_> {
         let known = self.bound.iter().map(|(name, _)| name.as_str()).chain(self.scope.names());
         let hint = suggest::closest(name, known);
         self.error(id, format!("undeclared reference to '{name}' (in container '')"), hint)
+    }
+
+    /// `NAME{field: value}`, a message of protobuf: the library of those is not there, nor any other type with fields.
+    fn message(&mut self, id: u64, name: &str) -> Type {
+        let Some(known) = name.trim_start_matches('.').strip_prefix("google.protobuf.") else {
+            let hint = "NAME{…} makes a message of protobuf; a map has no name in front, and its keys are texts".to_owned();
+            return self.error(id, format!("undeclared reference to '{name}' (in container '')"), Some(hint));
+        };
+        let instead = match known {
+            "Timestamp" => "timestamp(…) makes a time",
+            "Duration" => "duration(…) makes a duration",
+            "Struct" | "Value" | "Any" => "a map is written {\"key\": value}",
+            "ListValue" => "a list is written [value]",
+            _ => "write the value itself",
+        };
+        self.error(id, format!("messages of protobuf are not supported: {name}"), Some(instead.to_owned()))
     }
 
     fn list(&mut self, list: &ListExpr) -> Type {

@@ -199,3 +199,20 @@ fn show_03_cel_functions() {
         assert!(Environment::kro().has_function(entry.name));
     }
 }
+
+#[test]
+fn messages_of_protobuf_are_told_with_what_says_the_same() {
+    for (source, said) in [
+        (
+            "string(google.protobuf.Timestamp{seconds: 1})",
+            "32: messages of protobuf are not supported: google.protobuf.Timestamp (timestamp(…) makes a time)",
+        ),
+        (
+            "google.protobuf.StringValue{value: 'x'}",
+            "27: messages of protobuf are not supported: google.protobuf.StringValue (write the value itself)",
+        ),
+        ("deployment{a: 1}", "10: undeclared reference to 'deployment' (in container '') (NAME{…} makes a message"),
+    ] {
+        assert!(found(source).starts_with(said), "{source}: {}", found(source));
+    }
+}
