@@ -14,7 +14,7 @@ use super::{
     decision::{Action, NodeState, NodeVerdict, WaitsFor, Watch},
     inventory::Inventory,
     observation::{Failure, Observation},
-    values::{Trouble, Values},
+    values::{Trouble, Values, path_of},
 };
 use crate::{
     graph::{Condition, Graph, Node, NodeKind},
@@ -133,7 +133,7 @@ impl<'a> Pass<'a> {
             let message = format!("kind {} is not served yet", node.gvk);
             return Some(Outcome::waits(NodeState::Deferred, WaitsFor::Kind(node.gvk.clone()), message));
         }
-        node.dependencies.iter().find_map(|id| self.behind(id, "dependent node"))
+        node.dependencies.iter().find_map(|id| self.behind(node, id, "dependent node"))
     }
 
     /// Left out by `includeWhen`, its own or that of a node it reads.
@@ -147,7 +147,7 @@ impl<'a> Pass<'a> {
         }
         let read: BTreeSet<&String> =
             node.include_when.iter().flat_map(|when| when.expression.references().identifiers.keys()).collect();
-        if let Some(behind) = read.into_iter().find_map(|id| self.behind(id, "includeWhen dependency")) {
+        if let Some(behind) = read.into_iter().find_map(|id| self.behind(node, id, "includeWhen dependency")) {
             return Some(behind);
         }
         match self.values.all(&node.include_when) {
@@ -159,8 +159,9 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Behind another node that is not ready; `None` for ready nodes and for names that are no nodes.
-    fn behind(&self, id: &str, what: &str) -> Option<Outcome> {
+    /// Behind another node that is not ready, with the fields that are read of it where it is not there; `None` for ready nodes and for
+    /// names that are no nodes.
+    fn behind(&self, node: &Node, id: &str, what: &str) -> Option<Outcome> {
         let state = self.states.get(id).filter(|state| !matches!(state, NodeState::Ready | NodeState::Skipped))?;
         let why = match state {
             NodeState::Acting => "no observed state",
@@ -170,7 +171,8 @@ impl<'a> Pass<'a> {
             NodeState::Failed => "it has failed",
             NodeState::Pending | NodeState::Ready | NodeState::Skipped => "waiting for data",
         };
-        let message = format!("{what} {id:?} not ready: {why} (data pending)");
+        let read = if *state == NodeState::Pending { fields_of(node, id) } else { String::new() };
+        let message = format!("{what} {id:?} not ready: {why}{read} (data pending)");
         Some(Outcome::waits(NodeState::Pending, WaitsFor::Node(id.to_owned()), message))
     }
 
@@ -210,6 +212,24 @@ impl<'a> Pass<'a> {
     pub(super) fn is_complete(&self) -> bool {
         let settled = |state| matches!(state, NodeState::Ready | NodeState::Unready | NodeState::Skipped);
         self.verdicts.iter().all(|verdict| settled(verdict.state))
+    }
+}
+
+/// `, field a.b.c` for what a node reads of another one; empty where it reads the whole of it.
+fn fields_of(node: &Node, id: &str) -> String {
+    const MOST: usize = 3;
+    let expressions = node.slots.iter().map(|slot| &slot.expression);
+    let expressions = expressions.chain(node.for_each.iter().map(|dimension| &dimension.expression));
+    let expressions = expressions.chain(node.include_when.iter().map(|condition| &condition.expression));
+    let paths = expressions.flat_map(|expression| &expression.references().paths);
+    let read = paths.filter(|path| path[0] == id && path.len() > 1).map(|path| path_of(path));
+    match read.collect::<BTreeSet<_>>() {
+        none if none.is_empty() => String::new(),
+        fields if fields.len() == 1 => format!(", field {}", fields.into_iter().collect::<String>()),
+        fields => {
+            let more = if fields.len() > MOST { ", …" } else { "" };
+            format!(", fields {}{more}", fields.into_iter().take(MOST).collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

@@ -416,3 +416,25 @@ fn a_field_that_a_listed_object_may_still_get_is_waited_for() {
     let expected = WaitsFor::Field { node: "p".to_owned(), path: "p.status.podIP".to_owned() };
     assert_eq!((maps.state, maps.waits_for), (NodeState::Pending, Some(expected)), "{}", maps.message);
 }
+
+/// Whoever looks at a dependent of what is not there finds the fields that it waits for in its own message.
+#[test]
+fn who_reads_a_missing_reference_names_the_fields() {
+    let external = "- id: ext\n  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}\n";
+    let whole = map("c", "c", "${json.marshal(ext)}");
+    let resources = external.to_owned()
+        + &map("a", "a", "${ext.data.url}")
+        + &map("b", "b", "${ext.metadata.name + ext.data.url + ext.data.user + ext.data.key}")
+        + &whole
+        + &map("d", "d", "x").replace("- id: d", "- id: d\n  includeWhen: [\"${ext.data.on == 'yes'}\"]");
+    let mut cluster = cluster("name: string", "", &resources, json!({"name": "n"}));
+    let decision = cluster.settle();
+    let said = |id: &str| decision.node(id).unwrap().message.clone();
+    assert_eq!(said("ext"), "waiting for external reference \"ext\": ConfigMap/ns/x not found");
+    let dependent = "dependent node \"ext\" not ready: waiting for data";
+    assert_eq!(said("a"), format!("{dependent}, field ext.data.url (data pending)"));
+    assert_eq!(said("b"), format!("{dependent}, fields ext.data.key, ext.data.url, ext.data.user, … (data pending)"));
+    assert_eq!(said("c"), format!("{dependent} (data pending)"));
+    assert_eq!(said("d"), "includeWhen dependency \"ext\" not ready: waiting for data, field ext.data.on (data pending)");
+    assert_eq!(decision.node("a").unwrap().waits_for, Some(WaitsFor::Node("ext".to_owned())));
+}
