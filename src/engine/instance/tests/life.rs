@@ -438,3 +438,15 @@ fn who_reads_a_missing_reference_names_the_fields() {
     assert_eq!(said("d"), "includeWhen dependency \"ext\" not ready: waiting for data, field ext.data.on (data pending)");
     assert_eq!(decision.node("a").unwrap().waits_for, Some(WaitsFor::Node("ext".to_owned())));
 }
+
+/// kro does not see what a macro walks where its variable has that name (kro.md section 7).
+#[test]
+fn a_range_is_read_outside_of_the_variable_that_hides_it() {
+    let status = "a: ${schema.spec.list.map(schema, schema + '!')}\nb: ${cel.bind(schema, schema.spec.list, schema[0])}\nc: ${a.data.map(a, a)}";
+    let resources = map("b", "b", "${a.data.map(a, a)[0]}") + &map("a", "a", "v");
+    let mut cluster = cluster("list: '[]string'", status, &resources, json!({"list": ["x"]}));
+    assert_eq!(cluster.graph.order(), ["a", "b"]);
+    cluster.settle();
+    let status = cluster.objects[&cluster.key].status();
+    assert_eq!((&status["a"], &status["b"], &status["c"]), (&json!(["x!"]), &json!("x"), &json!(["x"])));
+}
