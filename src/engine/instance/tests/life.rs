@@ -450,3 +450,18 @@ fn a_range_is_read_outside_of_the_variable_that_hides_it() {
     let status = cluster.objects[&cluster.key].status();
     assert_eq!((&status["a"], &status["b"], &status["c"]), (&json!(["x!"]), &json!("x"), &json!(["x"])));
 }
+
+/// In kro what an object's schema describes is no zero value, whatever is in it.
+#[test]
+fn what_is_empty_is_a_zero_value_wherever_it_is_from() {
+    let template =
+        "${string(optional.ofNonZeroValue(schema.spec.list).hasValue() || optional.ofNonZeroValue(schema.spec.map).hasValue())}";
+    let mut cluster = cluster(
+        "list: '[]string'\nmap: map[string]string",
+        "x: ${a.data.x}",
+        &map("a", "a", template),
+        json!({"list": [], "map": {}}),
+    );
+    cluster.settle();
+    assert_eq!(cluster.objects[&cluster.key].status()["x"], "false");
+}
