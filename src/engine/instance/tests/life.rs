@@ -465,3 +465,18 @@ fn what_is_empty_is_a_zero_value_wherever_it_is_from() {
     cluster.settle();
     assert_eq!(cluster.objects[&cluster.key].status()["x"], "false");
 }
+
+/// Kubernetes writes names that are none of the language with escapes; what is observed has them plain.
+#[test]
+fn names_with_escapes_are_read_in_every_way() {
+    let spec = "'my-key': string\n'a.b': string\n'in': string\n'x/y': {z-z: string}";
+    let template = "${schema.spec.my__dash__key + schema.spec.?a__dot__b.orValue('') + schema.spec.__in__ \
+                    + schema.spec.x__slash__y.z__dash__z + string(has(schema.spec.my__dash__key))}";
+    let status = "again: ${a.data['x-y']}";
+    let resources = map("a", "a", template).replace("x: $", "x-y: $");
+    let values = json!({"my-key": "k", "a.b": "b", "in": "i", "x/y": {"z-z": "z"}});
+    let mut cluster = cluster(spec, status, &resources, values);
+    let decision = cluster.settle();
+    assert_eq!(decision.state, InstanceState::Active, "{:#?}", decision.nodes);
+    assert_eq!(cluster.objects[&cluster.key].status()["again"], "kbiztrue");
+}
