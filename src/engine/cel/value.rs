@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt::Write as _};
 
 use base64::{
-    DecodeError, Engine as _,
+    Engine as _,
     alphabet::STANDARD,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
@@ -39,12 +39,13 @@ const fn lenient(padding: DecodePaddingMode) -> GeneralPurposeConfig {
 /// Bytes of a base64 text, or the offset of what is none. As kro reads it: padding may be missing, but not in part, and line ends say
 /// nothing.
 pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
-    let lines = text.contains(['\r', '\n']).then(|| text.replace(['\r', '\n'], ""));
-    let text = lines.as_deref().unwrap_or(text);
-    BASE64.decode(text).or_else(|_| UNPADDED.decode(text)).map_err(|error| match error {
-        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
-    })
+    let is_line_end = |byte: u8| byte == b'\r' || byte == b'\n';
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    let lines = text.bytes().any(is_line_end).then(|| text.replace(['\r', '\n'], ""));
+    let joined = lines.as_deref().unwrap_or(text);
+    // Go says where reading without padding ends: at the first byte that is no digit, or at the last one.
+    let fault = || text.bytes().position(|byte| !is_digit(byte) && !is_line_end(byte)).unwrap_or(text.len().saturating_sub(1));
+    BASE64.decode(joined).or_else(|_| UNPADDED.decode(joined)).map_err(|_| fault())
 }
 
 /// Base64 with padding.
@@ -214,7 +215,7 @@ fn object(map: &CelMap<'_>) -> Result<Value, String> {
     Ok(Value::Object(fields))
 }
 
-fn go_kind(key: &CelMapKey<'_>) -> &'static str {
+pub(super) fn go_kind(key: &CelMapKey<'_>) -> &'static str {
     match key {
         CelMapKey::Int(_) => "int64",
         CelMapKey::UInt(_) => "uint64",

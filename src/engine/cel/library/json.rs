@@ -1,21 +1,23 @@
 //! JSON as kro's functions read and write it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io};
 
 use cel::common::{
     types::{CelBool, CelBytes, CelDouble, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt},
     value::{CowVal, Val},
 };
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Number, Serializer, Value, ser::Formatter};
 
 use super::{
     Entry,
     arguments::{Arguments, Outcome, fail, give_text, text},
     ours,
+    standard::go_double,
 };
 use crate::cel::{
     budget::spend,
-    value::{encode_base64, to_json},
+    value::{encode_base64, go_kind, to_json},
 };
 
 /// The greatest whole number up to which doubles have each.
@@ -31,10 +33,9 @@ pub(super) fn entries() -> Vec<Entry> {
 
 /// Keys sorted, and `<`, `>`, `&` escaped, as Go's encoder does.
 fn marshal<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
-    let json = native(arguments[0].as_ref()).map_err(|message| format!("json.marshal failed: {message}"));
-    match json {
-        Ok(json) => give_text(escaped(&json.to_string())),
-        Err(message) => fail(message),
+    match native(arguments[0].as_ref()) {
+        Ok(json) => give_text(escaped(&go_text(&json))),
+        Err(message) => fail(format!("json.marshal failed to {message}")),
     }
 }
 
@@ -42,9 +43,31 @@ fn encode<'b, 'v>(arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     match native(arguments[0].as_ref()) {
         Ok(mut json) => {
             quoted(&mut json);
-            give_text(escaped(&json.to_string()))
+            give_text(escaped(&go_text(&json)))
         }
-        Err(message) => fail(format!("json.encode failed: {message}")),
+        Err(message) => fail(format!("json.encode failed to {message}")),
+    }
+}
+
+fn go_text(json: &Value) -> String {
+    let mut bytes = Vec::new();
+    json.serialize(&mut Serializer::with_formatter(&mut bytes, Go)).expect("a value in memory can be written");
+    String::from_utf8(bytes).expect("JSON is text")
+}
+
+/// Writes numbers as Go's encoder does: with an exponent from `1e+21` on and below a millionth.
+struct Go;
+
+impl Formatter for Go {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let size = value.abs();
+        if size >= 1e21 {
+            writer.write_all(format!("{value:e}").replace('e', "e+").as_bytes())
+        } else if size < 1e-6 && size > 0.0 {
+            write!(writer, "{value:e}")
+        } else {
+            write!(writer, "{value}")
+        }
     }
 }
 
@@ -72,7 +95,8 @@ pub(crate) fn escaped(json: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// Like the conversion of results, but bytes become base64 and large unsigned numbers stay.
+/// Like the conversion of results, but bytes become base64, and large unsigned numbers and floats stay what they are. An error begins
+/// with what failed.
 fn native(value: &dyn Val) -> Result<Value, String> {
     if let Some(bytes) = value.downcast_ref::<CelBytes>() {
         return Ok(Value::from(encode_base64(bytes.inner())));
@@ -80,18 +104,26 @@ fn native(value: &dyn Val) -> Result<Value, String> {
     if let Some(number) = value.downcast_ref::<CelUInt>() {
         return Ok(Value::from(*number.inner()));
     }
+    if let Some(number) = value.downcast_ref::<CelDouble>() {
+        let number = *number.inner();
+        let encoded = Number::from_f64(number).map(Value::Number);
+        return encoded.ok_or_else(|| format!("encode value: json: unsupported value: {}", go_double(number)));
+    }
     if let Some(list) = value.downcast_ref::<CelList>() {
         return list.inner().iter().map(|element| native(element.as_ref())).collect::<Result<_, _>>().map(Value::Array);
     }
     if let Some(map) = value.downcast_ref::<CelMap>() {
         let mut fields = Map::new();
         for (key, value) in map.inner() {
-            let CelMapKey::String(name) = key else { return Err("map key must be string".to_owned()) };
+            let CelMapKey::String(name) = key else {
+                return Err(format!("convert value: map key must be string, got {}", go_kind(key)));
+            };
             fields.insert(name.inner().to_owned(), native(value.as_ref())?);
         }
         return Ok(Value::Object(fields));
     }
-    to_json(value, None)?.ok_or_else(|| "omit() is no JSON value".to_owned())
+    let json = to_json(value, None).map_err(|message| format!("convert value: {message}"))?;
+    json.ok_or_else(|| "convert value: omit() is no JSON value".to_owned())
 }
 
 /// Every number becomes a double, as kro does.

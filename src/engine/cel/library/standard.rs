@@ -312,7 +312,7 @@ fn go_time(time: &CelTimestamp) -> String {
 }
 
 /// The shortest text that reads back as the same number; with an exponent from a million on and below a ten-thousandth.
-fn go_double(value: f64) -> String {
+pub(super) fn go_double(value: f64) -> String {
     if !value.is_finite() {
         return if value.is_nan() {
             "NaN".to_owned()

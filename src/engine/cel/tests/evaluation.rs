@@ -62,10 +62,30 @@ fn mistakes_are_not_pending() {
 }
 
 #[test]
+fn functions_that_fail_say_so_in_words_of_go() {
+    for (source, said) in [
+        ("json.marshal(-1.0 / 0.0)", "json.marshal failed to encode value: json: unsupported value: -Inf"),
+        ("json.marshal([0.0 / 0.0])", "json.marshal failed to encode value: json: unsupported value: NaN"),
+        ("json.marshal({1: 2})", "json.marshal failed to convert value: map key must be string, got int64"),
+        ("string(base64.decode('b'))", "illegal base64 data at input byte 0"),
+        ("string(base64.decode('YWJjé'))", "illegal base64 data at input byte 4"),
+        ("string(base64.decode('YQ='))", "illegal base64 data at input byte 2"),
+        ("string(base64.decode('YWJj\\nYWJjY'))", "illegal base64 data at input byte 9"),
+    ] {
+        let expression = Expression::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+        assert_eq!(evaluate(&expression, &activation(), &Limits::default()).unwrap_err().message, said, "{source}");
+    }
+}
+
+#[test]
 fn computes_values() {
     for (source, expected) in [
         ("schema.spec.my__dash__field", json!("f")),
         ("schema.spec.a__dot__b", json!(2)),
+        (
+            "json.marshal([double(9223372036854775807), 1e16, 1e21, 1e20, -2.5e-7, 1e-6, -0.0, 1.0, 100000.5])",
+            json!("[9223372036854776000,10000000000000000,1e+21,100000000000000000000,-2.5e-7,0.000001,-0,1,100000.5]"),
+        ),
         ("schema.spec.__in__", json!(1)),
         ("schema.spec.__namespace__ + schema.spec.namespace", json!("nn")),
         ("has(schema.spec.__namespace__) && !has(schema.spec.__for__)", json!(true)),
