@@ -221,17 +221,33 @@ impl Rule {
 }
 
 impl Trigger {
-    /// Whether the object is one of these, and as it must be. Every version of a kind shows the same object.
+    /// Whether the object is one of these, and as it must be.
     pub fn matches(&self, object: &Object) -> bool {
-        let kind = GroupVersionKind::from_api_version(&self.api_version, &self.kind);
-        kind.is_some_and(|kind| object.gvk().is_some_and(|own| own.group_kind() == kind.group_kind()))
-            && self.name.as_ref().is_none_or(|name| name == object.name())
-            && self.namespace.as_deref().is_none_or(|namespace| object.namespace() == Some(namespace))
+        self.is_about(object)
             && match self.state {
                 TriggerState::Exists => true,
                 TriggerState::Available => holds(object, "Available"),
                 TriggerState::Ready => holds(object, "Ready"),
             }
+    }
+
+    /// Whether the object is one of these, however it is. Every version of a kind shows the same object.
+    pub fn is_about(&self, object: &Object) -> bool {
+        let kind = GroupVersionKind::from_api_version(&self.api_version, &self.kind);
+        kind.is_some_and(|kind| object.gvk().is_some_and(|own| own.group_kind() == kind.group_kind()))
+            && self.name.as_ref().is_none_or(|name| name == object.name())
+            && self.namespace.as_deref().is_none_or(|namespace| object.namespace() == Some(namespace))
+    }
+}
+
+/// The objects, however they are.
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.api_version, self.kind)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, " in namespace {namespace}"))
     }
 }
 

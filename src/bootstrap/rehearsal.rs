@@ -36,6 +36,9 @@ pub trait Venue: Send + Sync {
 
     /// Whether an image can be pulled where the platform is to run.
     fn has_image(&self, reference: &str) -> bool;
+
+    /// What those who play the cluster's programs wanted and did not get; where all `is_over`, also what they waited for in vain.
+    fn mishaps(&self, is_over: bool) -> Vec<String>;
 }
 
 /// Rehearses a bring-up. Everything that happens is in the log; what is missing is in the verdict.
@@ -48,9 +51,12 @@ pub async fn rehearse(request: &Request<'_>, ports: &Ports, approver: &dyn Appro
         () = venue.still() => None,
     };
     let found = survey::survey(ports, venue).await;
+    // A run that was refused ended before there was much to match.
+    let mishaps = venue.mishaps(ended.is_none_or(|outcome| outcome == Outcome::Done));
     ports.control.stop().await;
     let state = ports.log.state();
     let mut verdict = verdict::judge(ended, &state, found, &noted.missing());
+    verdict.warnings.extend(mishaps.into_iter().map(|mishap| format!("scenario: {mishap}")));
     if ended.is_none() {
         "nothing will happen any more, and the platform is not ready".clone_into(&mut verdict.message);
         let message = verdict.message.clone();

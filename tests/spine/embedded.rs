@@ -113,6 +113,27 @@ async fn a_rehearsal_survives_its_faults() {
     assert_eq!(verdict["ready"], verdict["total"], "{verdict:#}");
 }
 
+/// An object that is refused for good ends a rehearsal, and rules that did nothing are told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_ends_although_something_is_refused_for_good() {
+    let distribution = Distribution::sample();
+    let recreate = "          replicas: 1\n          strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}";
+    distribution.edit("rgds/openmcp-operator.yaml", "          replicas: 1", recreate);
+    let rules = "  rules:\n    - {conflicts: {every: 3, times: 3}}\n    \
+                 - {register: [{apiVersion: v1, kind: ConfigMap, metadata: {name: Upper}}]}\n    \
+                 - {when: {apiVersion: apps/v1, kind: Deployment, name: operator}, available: true}";
+    distribution.edit("scenario.yaml", "  rules:", rules);
+    let (run, verdict) = rehearse(&distribution, &["--timeout", "20m"]).await;
+    run.with_code(1);
+    let message = verdict["message"].as_str().unwrap();
+    assert!(!message.contains("not ready within"), "{message}");
+    let warnings: Vec<&str> = verdict["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(warnings[0].starts_with("scenario: spec.rules[1]: register[0] (ConfigMap/v1 Upper) is refused: "), "{warnings:#?}");
+    let never =
+        "scenario: spec.rules[2]: never matched, as apps/v1 Deployment operator was never there: are kind and name right?";
+    assert_eq!(warnings[1], never, "{warnings:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scenario_that_is_none_is_refused() {
     let distribution = Distribution::sample();

@@ -29,6 +29,10 @@ impl Venue for Quiet {
     fn has_image(&self, reference: &str) -> bool {
         reference != self.absent
     }
+
+    fn mishaps(&self, is_over: bool) -> Vec<String> {
+        if is_over { vec!["spec.rules[0]: never matched".to_owned()] } else { Vec::new() }
+    }
 }
 
 async fn rehearsed(bench: &Bench, absent: &'static str) -> Verdict {
@@ -50,6 +54,7 @@ async fn what_comes_up_misses_nothing() {
     for (field, value) in nothing.as_object().unwrap() {
         assert_eq!(&json[field], value, "{field}");
     }
+    assert_eq!(verdict.warnings, ["scenario: spec.rules[0]: never matched"]);
     assert_eq!(bench.state().verb, Some(Verb::Rehearse));
 }
 

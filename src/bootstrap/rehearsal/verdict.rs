@@ -40,7 +40,8 @@ pub struct Verdict {
     pub lacking: Vec<Trouble>,
     /// Objects that are not ready.
     pub unready: Vec<Unready>,
-    /// What stops nothing and is worth knowing, such as images that are in the mirror under other names.
+    /// What stops nothing and is worth knowing, such as images that are in the mirror under other names and rules of the
+    /// scenario that did not do what they say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -147,4 +147,8 @@ impl Venue for Room<'_> {
     fn has_image(&self, reference: &str) -> bool {
         self.plane.images.has(reference)
     }
+
+    fn mishaps(&self, is_over: bool) -> Vec<String> {
+        self.plane.at_work.mishaps(is_over).iter().map(ToString::to_string).collect()
+    }
 }

@@ -83,14 +83,14 @@ fn make(hands: &mut Hands<'_>, place: &Place, deployment: &Object, name: &str, r
         return;
     }
     let note = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
-    hands.merge(CONTROLLERS, place, None, &note);
+    hands.merge(CONTROLLERS, place, &note);
     let message = format!("Scaled up replica set {name} from 0 to {}", wanted(deployment));
     hands.event(BY, place, Tone::Normal, "ScalingReplicaSet", &message);
 }
 
 fn scale(hands: &mut Hands<'_>, place: &Place, (set, object): &Set, to: usize) {
     let from = size(object);
-    if from == to || !hands.merge(CONTROLLERS, set, None, &json!({"spec": {"replicas": to}})) {
+    if from == to || !hands.merge(CONTROLLERS, set, &json!({"spec": {"replicas": to}})) {
         return;
     }
     let way = if to > from { "up" } else { "down" };

@@ -76,7 +76,7 @@ impl Hands<'_> {
         if code == 201 {
             return Object::from_value(answer).ok_or_else(|| "the answer is no object".to_owned());
         }
-        Err(answer["message"].as_str().unwrap_or_default().to_owned())
+        Err(words(&answer))
     }
 
     /// Sets an object's status where it differs.
@@ -87,16 +87,22 @@ impl Hands<'_> {
         self.send(by, &To { part: Some("status"), ..To::of(Method::PUT, place) }, object.as_value());
     }
 
-    /// Merges into an object, or into its status.
-    pub(super) fn merge(&mut self, by: &str, place: &Place, part: Option<&str>, patch: &Value) -> bool {
-        self.send(by, &To { part, ..To::of(Method::PATCH, place) }, patch).0 == 200
+    /// Merges into an object; whether it could.
+    pub(super) fn merge(&mut self, by: &str, place: &Place, patch: &Value) -> bool {
+        self.merge_part(by, place, None, patch).is_ok()
+    }
+
+    /// Merges into an object, or into its status; the API's words where it refuses.
+    pub(super) fn merge_part(&mut self, by: &str, place: &Place, part: Option<&str>, patch: &Value) -> Result<(), String> {
+        let (code, answer) = self.send(by, &To { part, ..To::of(Method::PATCH, place) }, patch);
+        if code == 200 { Ok(()) } else { Err(words(&answer)) }
     }
 
     /// Applies an object by force.
     pub(super) fn apply(&mut self, by: &str, place: &Place, object: &Value) -> Result<(), String> {
         let query = format!("fieldManager={by}&force=true");
         let (code, answer) = self.send(by, &To { query: &query, ..To::of(Method::PATCH, place) }, object);
-        if matches!(code, 200 | 201) { Ok(()) } else { Err(answer["message"].as_str().unwrap_or_default().to_owned()) }
+        if matches!(code, 200 | 201) { Ok(()) } else { Err(words(&answer)) }
     }
 
     pub(super) fn delete(&mut self, place: &Place) {
@@ -190,6 +196,11 @@ impl Hands<'_> {
         let part = part.map(|part| format!("/{part}")).unwrap_or_default();
         Some(format!("{root}/{api}/{}{inside}/{plural}{name}{part}", served.version))
     }
+}
+
+/// Why an answer says no.
+fn words(answer: &Value) -> String {
+    answer["message"].as_str().unwrap_or_default().to_owned()
 }
 
 /// A resource by its two names.

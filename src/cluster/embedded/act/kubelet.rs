@@ -50,7 +50,7 @@ fn waiting_for(pod: &Object) -> Option<&str> {
 
 fn schedule(hands: &mut Hands<'_>, place: &Place, pod: &Object) {
     furnish(hands, place);
-    hands.merge(SCHEDULER, place, None, &json!({"spec": {"nodeName": NODE}}));
+    hands.merge(SCHEDULER, place, &json!({"spec": {"nodeName": NODE}}));
     let message = format!("Successfully assigned {}/{} to {NODE}", place.namespace.as_deref().unwrap_or_default(), place.name);
     hands.event("default-scheduler", place, Tone::Normal, "Scheduled", &message);
     let has_init = !list(pod, "initContainers").is_empty();

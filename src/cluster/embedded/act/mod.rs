@@ -11,6 +11,7 @@ mod hands;
 mod images;
 mod job;
 mod kubelet;
+mod mishap;
 mod needs;
 mod play;
 mod replicas;
@@ -23,7 +24,7 @@ mod workload;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -38,6 +39,7 @@ use super::{
 };
 use hands::Hands;
 pub use images::{AnyImage, ImageCatalog, ImageList};
+pub use mishap::Mishap;
 use play::Play;
 
 /// Most reconciliations in one step: two actors that undo each other's work must not stop the process.
@@ -175,14 +177,17 @@ impl Actors {
         Outlook { next: wakes().map(|wake| wake.at).min(), moves: wakes().any(|wake| wake.moves) }
     }
 
-    /// Steps whenever something changed or is due, for ever.
-    async fn run(mut self, outlook: Arc<Mutex<Outlook>>) {
-        let shared = Arc::clone(&self.shared);
+    /// What rules of the scenario wanted and did not get; where all `is_over`, also those that never matched.
+    pub fn mishaps(&self, is_over: bool) -> Vec<Mishap> {
+        self.play.mishaps(&self.acting.scenario, is_over)
+    }
+
+    /// Steps them whenever something changed or is due, for ever.
+    async fn run(actors: Arc<Mutex<Self>>) {
+        let shared = Arc::clone(&lock(&actors).shared);
         let clock = Arc::clone(&shared.clock);
         loop {
-            let found = self.step();
-            *outlook.lock().unwrap_or_else(PoisonError::into_inner) = found;
-            let seen = self.seen;
+            let (found, seen) = step(&actors);
             let changed = shared.versions().until(|| (shared.lock().store.version() != seen).then_some(()));
             let left = found.next.map(|at| Duration::try_from(at.duration_since(clock.now())).unwrap_or_default());
             tokio::select! {
@@ -194,21 +199,38 @@ impl Actors {
     }
 }
 
+fn lock(actors: &Mutex<Actors>) -> MutexGuard<'_, Actors> {
+    // The next step looks at the objects again, whatever a panic left undone.
+    actors.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One step, and up to which version of the store it has looked.
+fn step(actors: &Mutex<Actors>) -> (Outlook, u64) {
+    let mut actors = lock(actors);
+    (actors.step(), actors.seen)
+}
+
 fn is_beside(one: &Place, other: &Place) -> bool {
     (&one.cluster, &one.namespace) == (&other.cluster, &other.namespace)
 }
 
 /// The programs of a cluster at work; they stop when this is dropped.
-#[derive(Debug)]
 pub struct AtWork {
     task: JoinHandle<()>,
-    outlook: Arc<Mutex<Outlook>>,
+    actors: Arc<Mutex<Actors>>,
 }
 
 impl AtWork {
-    /// What was still to come after the last step.
+    /// What is still to come. Steps first: what changed just now counts.
     pub fn outlook(&self) -> Outlook {
-        *self.outlook.lock().unwrap_or_else(PoisonError::into_inner)
+        step(&self.actors).0
+    }
+
+    /// [`Actors::mishaps`], of now.
+    pub fn mishaps(&self, is_over: bool) -> Vec<Mishap> {
+        let mut actors = lock(&self.actors);
+        actors.step();
+        actors.mishaps(is_over)
     }
 }
 
@@ -226,9 +248,9 @@ impl Embedded {
 
     /// Starts them as a task of the current runtime.
     pub fn act(&self, acting: Acting) -> AtWork {
-        let outlook = Arc::new(Mutex::new(Outlook { next: None, moves: true }));
-        let task = tokio::spawn(self.actors(acting).run(Arc::clone(&outlook)));
-        AtWork { task, outlook }
+        let actors = Arc::new(Mutex::new(self.actors(acting)));
+        let task = tokio::spawn(Actors::run(Arc::clone(&actors)));
+        AtWork { task, actors }
     }
 }
 

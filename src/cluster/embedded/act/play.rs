@@ -13,7 +13,12 @@ use plinth_api::{
 };
 use serde_json::{Value, json};
 
-use super::{Acting, Wake, hands::Hands};
+use super::{
+    Acting, Wake,
+    hands::Hands,
+    mishap::{Mishap, Told},
+    workload,
+};
 use crate::embedded::store::Place;
 
 /// Field manager of what a scenario writes.
@@ -28,6 +33,7 @@ pub(super) struct Play {
     seen: BTreeSet<(usize, String, i64)>,
     due: BTreeMap<(Timestamp, u64), Due>,
     serial: u64,
+    told: Told,
 }
 
 #[derive(Clone, Debug)]
@@ -39,26 +45,46 @@ struct Due {
 
 #[derive(Clone, Debug)]
 enum What {
-    /// A rule, for an object where it is about one.
-    Rule(usize, Option<(Place, i64)>),
+    /// An effect of a rule, for an object where it is about one.
+    Rule(usize, Effect, Option<Subject>),
     /// The API server comes back.
     Back,
 }
 
+/// The object that a rule is about, in the generation in which it matched.
+#[derive(Clone, Debug)]
+struct Subject {
+    place: Place,
+    generation: i64,
+}
+
+/// One thing that a rule does. Each is tried for itself, so that none is done twice because another one is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Effect {
+    /// Workloads look it up themselves when their pods start.
+    Available,
+    Status,
+    /// The object of this number.
+    Register(usize),
+    Expire,
+    Conflicts,
+    Away,
+}
+
 impl Play {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        Self { began: scenario.rules.is_empty(), seen: BTreeSet::new(), due: BTreeMap::new(), serial: 0 }
+        let told = Told::default();
+        Self { began: scenario.rules.is_empty(), seen: BTreeSet::new(), due: BTreeMap::new(), serial: 0, told }
     }
 
     /// Notices a change that rules are about.
     pub(super) fn look(&mut self, place: &Place, object: &Arc<Object>, now: Timestamp, acting: &Acting) {
         for (index, rule) in acting.scenario.rules.iter().enumerate() {
-            if !rule.when.as_ref().is_some_and(|when| when.matches(object)) || is_only_available(rule) {
-                continue;
-            }
-            if self.seen.insert((index, object.uid().unwrap_or_default().to_owned(), object.generation())) {
-                let subject = Some((place.clone(), object.generation()));
-                self.put(now, acting, rule.after, What::Rule(index, subject), false);
+            let Some(when) = rule.when.as_ref().filter(|when| when.is_about(object)) else { continue };
+            let matches = when.matches(object);
+            self.told.met(index, matches);
+            if matches && self.seen.insert((index, object.uid().unwrap_or_default().to_owned(), object.generation())) {
+                self.begin(index, rule, Some(&Subject { place: place.clone(), generation: object.generation() }), now, acting);
             }
         }
     }
@@ -67,19 +93,13 @@ impl Play {
     pub(super) fn act(&mut self, hands: &mut Hands<'_>) -> bool {
         if !std::mem::replace(&mut self.began, true) {
             for (index, rule) in hands.acting.scenario.rules.iter().enumerate().filter(|(_, rule)| rule.when.is_none()) {
-                self.put(hands.now, hands.acting, rule.after, What::Rule(index, None), false);
+                self.begin(index, rule, None, hands.now, hands.acting);
             }
         }
         let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= hands.now) else { return false };
-        let due = entry.remove();
-        match &due.what {
+        match entry.remove().what {
             What::Back => hands.state.faults.set_away(false),
-            What::Rule(index, subject) => {
-                let rule = &hands.acting.scenario.rules[*index];
-                if self.carry_out(hands, rule, subject.as_ref()).is_err() {
-                    self.put(hands.now, hands.acting, AGAIN, due.what, true);
-                }
-            }
+            What::Rule(index, effect, subject) => self.try_out(hands, index, effect, subject),
         }
         true
     }
@@ -87,6 +107,21 @@ impl Play {
     /// When something is due next.
     pub(super) fn next(&self) -> impl Iterator<Item = Wake> + '_ {
         self.due.iter().map(|((at, _), due)| Wake { at: *at, moves: !due.again })
+    }
+
+    /// What the scenario's rules did not get.
+    pub(super) fn mishaps(&self, scenario: &Scenario, is_over: bool) -> Vec<Mishap> {
+        self.told.mishaps(scenario, is_over)
+    }
+
+    fn begin(&mut self, index: usize, rule: &Rule, subject: Option<&Subject>, now: Timestamp, acting: &Acting) {
+        if let Some(subject) = subject.filter(|subject| rule.available && !workload::runs(&subject.place)) {
+            let why = "no pods come of it here; say what it reports in `status`";
+            self.told.tried(index, Effect::Available, Some(&subject.place), Err(why.to_owned()));
+        }
+        for effect in effects(rule) {
+            self.put(now, acting, rule.after, What::Rule(index, effect, subject.cloned()), false);
+        }
     }
 
     fn put(&mut self, now: Timestamp, acting: &Acting, after: Duration, what: What, again: bool) {
@@ -97,34 +132,50 @@ impl Play {
         self.due.insert((at, self.serial), Due { what, again });
     }
 
-    fn carry_out(&mut self, hands: &mut Hands<'_>, rule: &Rule, subject: Option<&(Place, i64)>) -> Result<(), String> {
-        if let Some((place, generation)) = subject.filter(|_| !rule.status.is_empty()) {
-            let mut status = rule.status.clone();
-            status.insert("observedGeneration".to_owned(), json!(generation));
-            // An object that is gone needs no status.
-            hands.merge(MANAGER, place, Some("status"), &json!({"status": Value::Object(status)}));
+    fn try_out(&mut self, hands: &mut Hands<'_>, index: usize, effect: Effect, subject: Option<Subject>) {
+        let done = self.carry_out(hands, &hands.acting.scenario.rules[index], effect, subject.as_ref());
+        let refused = done.is_err();
+        self.told.tried(index, effect, subject.as_ref().map(|subject| &subject.place), done);
+        if refused {
+            self.put(hands.now, hands.acting, AGAIN, What::Rule(index, effect, subject), true);
         }
-        let cluster = subject.map_or_else(ClusterKey::host, |(place, _)| place.cluster.clone());
-        for object in &rule.register {
-            register(hands, &cluster, object)?;
-        }
-        if let Some(kind) = &rule.expire {
-            expire(hands, &cluster, kind)?;
-        }
-        if let Some(conflicts) = rule.conflicts {
-            hands.state.faults.conflict_every(conflicts.every, conflicts.times);
-        }
-        if let Some(away) = rule.away {
-            hands.state.faults.set_away(true);
-            self.put(hands.now, hands.acting, away, What::Back, false);
+    }
+
+    fn carry_out(&mut self, hands: &mut Hands<'_>, rule: &Rule, effect: Effect, subject: Option<&Subject>) -> Result<(), String> {
+        let cluster = subject.map_or_else(ClusterKey::host, |subject| subject.place.cluster.clone());
+        match effect {
+            Effect::Available => {}
+            Effect::Status => return subject.map_or(Ok(()), |subject| report(hands, subject, rule)),
+            Effect::Register(number) => return register(hands, &cluster, &rule.register[number]),
+            Effect::Expire => return rule.expire.as_ref().map_or(Ok(()), |kind| expire(hands, &cluster, kind)),
+            Effect::Conflicts => {
+                rule.conflicts.iter().for_each(|made| hands.state.faults.conflict_every(made.every, made.times));
+            }
+            Effect::Away => {
+                hands.state.faults.set_away(true);
+                self.put(hands.now, hands.acting, rule.away.unwrap_or_default(), What::Back, false);
+            }
         }
         Ok(())
     }
 }
 
-/// Workloads look such a rule up themselves when their pods start.
-fn is_only_available(rule: &Rule) -> bool {
-    rule.available && *rule == Rule { when: rule.when.clone(), after: rule.after, available: true, ..Rule::default() }
+/// What a rule does by this player's hand.
+fn effects(rule: &Rule) -> impl Iterator<Item = Effect> {
+    let has = |there: bool, effect: Effect| there.then_some(effect).into_iter();
+    has(!rule.status.is_empty(), Effect::Status)
+        .chain((0..rule.register.len()).map(Effect::Register))
+        .chain(has(rule.expire.is_some(), Effect::Expire))
+        .chain(has(rule.conflicts.is_some(), Effect::Conflicts))
+        .chain(has(rule.away.is_some(), Effect::Away))
+}
+
+fn report(hands: &mut Hands<'_>, subject: &Subject, rule: &Rule) -> Result<(), String> {
+    let mut status = rule.status.clone();
+    status.insert("observedGeneration".to_owned(), json!(subject.generation));
+    let written = hands.merge_part(MANAGER, &subject.place, Some("status"), &json!({"status": Value::Object(status)}));
+    // An object that is gone needs no status.
+    if hands.get(&subject.place).is_none() { Ok(()) } else { written }
 }
 
 fn register(hands: &mut Hands<'_>, cluster: &ClusterKey, object: &Object) -> Result<(), String> {

@@ -34,7 +34,7 @@ pub(super) fn claim(hands: &mut Hands<'_>, place: &Place, claim: &Object) -> Opt
         return Some(wake);
     }
     let volume = format!("pvc-{}", claim.uid().unwrap_or_default());
-    hands.merge(CONTROLLERS, place, None, &json!({"spec": {"volumeName": volume}}));
+    hands.merge(CONTROLLERS, place, &json!({"spec": {"volumeName": volume}}));
     let capacity = &claim.spec()["resources"]["requests"];
     let status = json!({"phase": "Bound", "accessModes": claim.spec()["accessModes"], "capacity": capacity});
     hands.set_status(CONTROLLERS, place, status);

@@ -1,3 +1,5 @@
+mod mishaps;
+
 use std::sync::Arc;
 
 use plinth_api::{GroupVersionKind, ObjectKey};

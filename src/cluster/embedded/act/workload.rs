@@ -37,6 +37,12 @@ pub(super) fn acts(place: &Place) -> bool {
     OWNERS.into_iter().any(|(group, plural, _)| known((group, plural))) || core.into_iter().any(|plural| known(("", plural)))
 }
 
+/// Whether pods come of an object here, or it is one: such are what can be made available.
+pub(super) fn runs(place: &Place) -> bool {
+    let owns = |(group, plural, _): (&str, &str, &str)| place.resource.group == group && place.resource.plural == plural;
+    acts(place) && (place.resource == pods() || OWNERS.into_iter().any(owns))
+}
+
 /// Brings one object a step further; says when to come back.
 pub(super) fn reconcile(hands: &mut Hands<'_>, place: &Place) -> Option<Wake> {
     let object = hands.get(place).filter(|object| !object.is_terminating())?;
