@@ -113,6 +113,16 @@ async fn a_rehearsal_survives_its_faults() {
     assert_eq!(verdict["ready"], verdict["total"], "{verdict:#}");
 }
 
+/// Retries of what failed for the moment are waited for, although their pauses grow longer than the plane is watched for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_waits_for_what_is_tried_again() {
+    let distribution = Distribution::sample();
+    distribution.edit("scenario.yaml", "  rules:", "  rules:\n    - {conflicts: {every: 2, times: 60}}");
+    let (run, verdict) = rehearse(&distribution, &[]).await;
+    run.with_code(0);
+    assert_eq!((&verdict["ready"], verdict["warnings"].is_null()), (&verdict["total"], true), "{verdict:#}");
+}
+
 /// An object that is refused for good ends a rehearsal, and rules that did nothing are told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rehearsal_ends_although_something_is_refused_for_good() {

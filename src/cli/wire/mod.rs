@@ -10,6 +10,7 @@ mod lead;
 mod line;
 mod looped;
 mod plane;
+mod requests;
 mod session;
 
 pub(crate) use approve::{Ask, AskInText, ShowOnly};

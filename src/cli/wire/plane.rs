@@ -1,35 +1,29 @@
 //! The embedded control plane behind bootstrap's ports: where rehearsals and demos take place.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use plinth_api::{ClusterKey, Object, Permission, Scenario};
 use plinth_bootstrap::{Access, Ports, rehearsal::Venue};
 use plinth_cluster::{
     Cluster,
     embedded::{
-        Acting, AtWork, Embedded, Options, Serving, Witness,
+        Acting, AtWork, Embedded, Options, Serving,
         act::{ImageCatalog, ImageList},
-        api::{rbac::User, state::Call},
+        api::rbac::User,
     },
 };
 use plinth_engine::ports::{Answer, ReadError};
 use plinth_run::ClusterIdentity;
 use serde_json::{Map, Value, json};
 
-use super::host::Host;
+use super::{host::Host, requests::Requests};
 use crate::exit::Failure;
 
 /// What the times of a scenario are multiplied by where nobody watches: its order stays, its waiting goes.
 pub(crate) const AT_ONCE: f64 = 0.001;
 /// How often a rehearsal looks whether anything still moves.
 const LOOK: Duration = Duration::from_millis(50);
-/// How many looks in a row must see nothing: longer than the first pauses of what is tried again.
+/// How many looks in a row must see nothing.
 const QUIET: u32 = 30;
 /// Whose permissions are rehearsed.
 const REHEARSING: &str = "rehearsing";
@@ -43,16 +37,6 @@ pub(crate) struct Plane {
     requests: Arc<Requests>,
     images: Arc<ImageList>,
     host: Host,
-}
-
-/// Counts requests.
-#[derive(Default)]
-struct Requests(AtomicU64);
-
-impl Witness for Requests {
-    fn saw(&self, _call: &Call, _code: u16) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Plane {
@@ -124,10 +108,14 @@ pub(crate) struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Whether nothing is to come: the plane has nothing due, and the loop nothing to do.
+    /// Whether nothing is to come: the plane has nothing due, the loop nothing to do, and nobody comes back to what only failed
+    /// for the moment. Loops and runs that look again for other reasons do not count: they would for ever.
     async fn rests(&self) -> bool {
-        let begun = self.ports.log.read(|state| state.approved.is_some());
-        begun && !self.plane.at_work.outlook().moves && self.ports.control.is_settled().await
+        let (begun, now) = (self.ports.log.read(|state| state.approved.is_some()), self.ports.log.clock().now());
+        begun
+            && !self.plane.at_work.outlook().moves
+            && !self.plane.requests.is_one_open(now)
+            && self.ports.control.is_settled().await
     }
 }
 
@@ -137,7 +125,7 @@ impl Venue for Room<'_> {
             let (mut before, mut quiet) = (0, 0);
             while quiet < QUIET {
                 self.ports.log.clock().sleep(LOOK).await;
-                let requests = self.plane.requests.0.load(Ordering::Relaxed);
+                let requests = self.plane.requests.count();
                 let rests = requests == before && self.rests().await;
                 (before, quiet) = (requests, if rests { quiet + 1 } else { 0 });
             }

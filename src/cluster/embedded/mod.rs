@@ -80,6 +80,9 @@ pub struct ClusterNameError(pub String);
 pub trait Witness: Send + Sync {
     /// A request was answered with this code.
     fn saw(&self, call: &Call, code: u16);
+
+    /// A request had no answer, as the API server was away.
+    fn missed(&self, _call: &Call) {}
 }
 
 impl Default for Options {
@@ -134,11 +137,14 @@ impl Shared {
         let reply = self.with(|state| {
             let conflicts = state.faults.hit(call)?;
             Ok(if conflicts { state.conflicting(call) } else { state.handle(call) })
-        })?;
+        });
         if let Some(witness) = &self.witness {
-            witness.saw(call, reply.code());
+            match &reply {
+                Ok(reply) => witness.saw(call, reply.code()),
+                Err(Away) => witness.missed(call),
+            }
         }
-        Ok(reply)
+        reply
     }
 }
 
