@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    check::{Types, typed},
+    check::{Types, no_omit, typed},
     draft::standalone,
     edges::Names,
     findings::Findings,
@@ -65,6 +65,7 @@ fn entry_of(
     let known: Vec<&str> = KEYS.into_iter().chain(["runtime"]).collect();
     let before = findings.count();
     names.check(&path, &text, &expression, &known, findings);
+    no_omit(&path, &text, &expression, findings);
     let mut scope = types.scope();
     scope.set("runtime", Type::Opaque("kro.run.Runtime".into()));
     let of = typed(&path, &text, &expression, &scope, findings);

@@ -121,7 +121,7 @@ pub(super) fn node(
     draft.iterators().for_each(|name| scope.set(name, Type::Dyn));
     for dimension in &draft.for_each {
         let path = draft.entry("forEach", dimension.index);
-        no_omit(&path, &dimension.text, &dimension.expression, options, findings);
+        no_omit(&path, &dimension.text, &dimension.expression, findings);
         let of = typed(&path, &dimension.text, &dimension.expression, &types.scope(), findings);
         let element = of.filter(|_| names.knows(&dimension.expression, &[])).and_then(|of| {
             let element = of.element().filter(|_| of != Type::Dyn || !types.are_final(&dimension.expression)).cloned();
@@ -139,13 +139,13 @@ pub(super) fn node(
         scope.set(dimension.name.clone(), element.clone().unwrap_or(Type::Dyn));
         elements.push(element);
     }
-    conditions(draft, types, names, options, findings);
-    slots(draft, &scope, names, findings);
+    conditions(draft, types, names, findings);
+    slots(draft, &scope, names, options, findings);
     identity(draft, options, findings);
     elements
 }
 
-fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
+fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, findings: &mut Findings<'_>) {
     let own = own(draft);
     let name = if draft.kind.is_list() { "each" } else { &draft.id };
     let lists = [("readyWhen", &draft.ready_when, own), ("includeWhen", &draft.include_when, types.scope())];
@@ -153,7 +153,7 @@ fn conditions(draft: &Draft, types: &Types, names: &Names<'_>, options: &Options
         for condition in conditions {
             let path = draft.entry(list, condition.index);
             let (text, expression) = (&condition.text, &condition.expression);
-            no_omit(&path, text, expression, options, findings);
+            no_omit(&path, text, expression, findings);
             let is_known = match list {
                 "readyWhen" if draft.doubtful => false,
                 "readyWhen" => only(draft, names, (&path, text, expression), findings),
@@ -263,11 +263,15 @@ fn only(
     unknown.is_none() && references.unknown_functions.is_empty()
 }
 
-fn slots(draft: &Draft, scope: &Scope, names: &Names<'_>, findings: &mut Findings<'_>) {
+fn slots(draft: &Draft, scope: &Scope, names: &Names<'_>, options: &Options, findings: &mut Findings<'_>) {
     let external = matches!(draft.kind, NodeKind::External | NodeKind::ExternalSelector);
     let iterators: Vec<&str> = draft.iterators().collect();
     for slot in &draft.slots {
         let path = draft.at(&slot.path);
+        if !options.omit && slot.expression.references().functions.contains("omit") {
+            let hint = Some("it is off, as in kro; an entry of a map can be left out with {?key: optional}".to_owned());
+            findings.expression(&path, &slot.text, 0, "omit() requires the CELOmitFunction feature gate to be enabled", hint);
+        }
         let of = typed(&path, &slot.text, &slot.expression, scope, findings);
         let Some(of) = of.filter(|_| names.knows(&slot.expression, &iterators)) else { continue };
         let place = path_text(&slot.path);
@@ -343,8 +347,8 @@ pub(super) fn typed(
 }
 
 /// `omit()` may only stand in templates.
-pub(super) fn no_omit(path: &str, text: &Text, expression: &Expression, options: &Options, findings: &mut Findings<'_>) {
-    if options.omit && expression.references().functions.contains("omit") {
+pub(super) fn no_omit(path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
+    if expression.references().functions.contains("omit") {
         findings.expression(path, text, 0, "omit() can only be used in resource template expressions", None);
     }
 }

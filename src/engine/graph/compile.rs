@@ -51,12 +51,12 @@ pub fn compile(definition: &Definition, schemas: &dyn SchemaSource, options: &Op
     let resources = definition.spec.resources.iter().enumerate();
     let mut drafts: Vec<Draft> =
         resources.filter_map(|(index, resource)| shape::draft(index, resource, &context, &mut findings)).collect();
-    let names = Names::new(definition, &drafts, options);
+    let names = Names::new(definition, &drafts);
     let edges = names.edges(&drafts, &mut findings);
     report_cycles(&drafts, &edges, &mut findings);
     let types = Types::new(&drafts, &names, &instance);
     let elements: Vec<_> = drafts.iter().map(|draft| check::node(draft, &types, &names, options, &mut findings)).collect();
-    let status = status::compile(&definition.spec.schema.status, &names, &types, options, &mut findings);
+    let status = status::compile(&definition.spec.schema.status, &names, &types, &mut findings);
     let conditions = authored::compile(definition.spec.schema.status.get("conditions"), &names, &types, &mut findings);
     if findings.refused() {
         drafts.iter().for_each(|draft| not_served(draft, &mut findings));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plinth_api::rgd::RgdSpec;
 use serde_json::Value;
 
-use super::{compiled::Options, definition::Definition, draft::Draft, findings::Findings, order::Edges};
+use super::{definition::Definition, draft::Draft, findings::Findings, order::Edges};
 use crate::{
     cel::{Expression, is_type_name},
     template::Text,
@@ -24,11 +24,10 @@ pub(super) struct Names<'a> {
     pieces: BTreeSet<&'a str>,
     /// Names that nobody has, where resources without an id may be meant by all of them.
     lost: BTreeSet<String>,
-    options: &'a Options,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(definition: &'a Definition, drafts: &[Draft], options: &'a Options) -> Self {
+    pub(super) fn new(definition: &'a Definition, drafts: &[Draft]) -> Self {
         let spec = &definition.spec;
         let mut ids: BTreeMap<&str, Option<usize>> = BTreeMap::new();
         let mut twice = BTreeSet::new();
@@ -42,7 +41,7 @@ impl<'a> Names<'a> {
                 *place = Some(position);
             }
         }
-        let mut names = Self { ids, twice, pieces: pieces(spec), lost: BTreeSet::new(), options };
+        let mut names = Self { ids, twice, pieces: pieces(spec), lost: BTreeSet::new() };
         names.lost = names.lost(definition, drafts);
         names
     }
@@ -104,8 +103,10 @@ impl<'a> Names<'a> {
         let mut found = BTreeSet::new();
         let iterators: Vec<&str> = draft.iterators().collect();
         for (path, text, expression, inside) in draft.depending() {
-            let extra = if inside { iterators.as_slice() } else { &[] };
-            if !inside && path.contains(".forEach[") {
+            let is_dimension = !inside && path.contains(".forEach[");
+            // An iterator that reads another one is told of as that, and not as an unknown name.
+            let extra = if inside || is_dimension { iterators.as_slice() } else { &[] };
+            if is_dimension {
                 independent(draft, &iterators, (&path, text, expression), findings);
             }
             if !draft.doubtful {
@@ -161,16 +162,11 @@ impl<'a> Names<'a> {
         self.functions(path, text, expression, findings);
     }
 
-    /// Reports functions that do not exist, and `omit()` where it is not allowed at all.
+    /// Reports functions that do not exist.
     pub(super) fn functions(&self, path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
-        let references = expression.references();
-        for (name, at) in &references.unknown_functions {
+        for (name, at) in &expression.references().unknown_functions {
             let hint = findings.function(name);
             findings.expression(path, text, *at, format!("uses unknown functions: [{name}]"), hint);
-        }
-        if references.functions.contains("omit") && !self.options.omit {
-            let hint = Some("it is off, as in kro; an entry of a map can be left out with {?key: optional}".to_owned());
-            findings.expression(path, text, 0, "omit() requires the CELOmitFunction feature gate to be enabled", hint);
         }
     }
 }

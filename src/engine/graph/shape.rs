@@ -17,7 +17,7 @@ use crate::{
     Diagnostic,
     diagnostic::Severity,
     naming::is_name_of_kind,
-    schema::{Lookup, SchemaSource, Segment, builtin},
+    schema::{Found, Lookup, SchemaSource, Segment, builtin},
     template::{Walked, path_text, walk, walk_open},
     yaml::element,
 };
@@ -244,9 +244,19 @@ fn slots_of(draft: &Draft, findings: &mut Findings<'_>) -> Vec<Slot> {
             return None;
         }
         let (text, expression) = parse(field.text, &at, findings)?;
-        Some(Slot { path: field.path, text, expression, schema: field.schema })
+        // A CRD is walked without its schema, which does not describe schemas; what stands in its metadata has a type all the same.
+        let schema = if crd { described(draft, &field.path) } else { field.schema };
+        Some(Slot { path: field.path, text, expression, schema })
     });
     parsed.collect()
+}
+
+/// The schema of a place of the draft's objects.
+fn described(draft: &Draft, path: &[Segment]) -> Option<Arc<crate::schema::Schema>> {
+    match schema_of(draft)?.at(path) {
+        Found::Schema(schema) => Some(schema),
+        Found::Open | Found::Missing { .. } => None,
+    }
 }
 
 fn is_crd(gvk: &GroupVersionKind) -> bool {

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::{
     check::{Types, no_omit, typed},
-    compiled::Options,
     draft::{below, parse},
     edges::Names,
     findings::Findings,
@@ -32,17 +31,11 @@ pub(super) struct Status {
 }
 
 /// Compiles the status templates, `conditions` aside.
-pub(super) fn compile(
-    template: &Map<String, Value>,
-    names: &Names<'_>,
-    types: &Types,
-    options: &Options,
-    findings: &mut Findings<'_>,
-) -> Status {
+pub(super) fn compile(template: &Map<String, Value>, names: &Names<'_>, types: &Types, findings: &mut Findings<'_>) -> Status {
     let mut template = template.clone();
     template.remove("conditions");
     let template = Value::Object(template);
-    let mut leaves = Leaves { names, types, options, findings, path: Vec::new(), slots: Vec::new(), room: MAX_SIZE };
+    let mut leaves = Leaves { names, types, findings, path: Vec::new(), slots: Vec::new(), room: MAX_SIZE };
     let mut schema = leaves.value(&template).unwrap_or_default();
     let mut slots = leaves.slots;
     if state(&mut schema, findings) {
@@ -81,7 +74,6 @@ fn warn(path: String, message: String, hint: &str, findings: &mut Findings<'_>) 
 struct Leaves<'a, 'f> {
     names: &'a Names<'a>,
     types: &'a Types,
-    options: &'a Options,
     findings: &'a mut Findings<'f>,
     path: Vec<Segment>,
     slots: Vec<Slot>,
@@ -159,7 +151,7 @@ impl Leaves<'_, '_> {
         if is_whole || !expression.references().identifiers.is_empty() {
             self.names.status(&place, &path, &text, &expression, self.findings);
         }
-        no_omit(&path, &text, &expression, self.options, self.findings);
+        no_omit(&path, &text, &expression, self.findings);
         let of = typed(&path, &text, &expression, &self.types.scope(), self.findings)?;
         if self.findings.count() > before {
             return None;

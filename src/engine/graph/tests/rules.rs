@@ -335,6 +335,52 @@ fn what_the_api_server_would_refuse_of_the_crd_is_said_before() {
 }
 
 #[test]
+fn an_iterator_that_reads_another_is_told_of_once() {
+    let items = "- id: a\n  forEach:\n  - i: ${[schema.spec.name]}\n  - j: ${[i]}\n  template:\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: ${i}-${j}\n";
+    check(&rgd("", "", items), &["forEach[1]: node \"a\": forEach iterator cannot reference other iterators [i]"]);
+}
+
+#[test]
+fn omit_stands_in_templates_alone() {
+    let resources = map("a", "${omit()}")
+        + &MAP.replace("- id: a", "- id: b\n  readyWhen: ['${omit() == 1}']\n  includeWhen: ['${omit() == 1}']")
+        + &MAP.replace("- id: a", "- id: c\n  forEach: [{i: '${[omit()]}'}]").replace("${schema.spec.name}", "${i}");
+    let elsewhere = "omit() can only be used in resource template expressions";
+    check(
+        &rgd("", "x: ${omit()}\nconditions: ['${omit()}']", &resources),
+        &[
+            "must refer to a resource or schema",
+            &format!("status.x: {elsewhere}"),
+            &format!("conditions[0]: {elsewhere}"),
+            "data.x: omit() requires the CELOmitFunction feature gate to be enabled",
+            &format!("readyWhen[0]: {elsewhere}"),
+            &format!("includeWhen[0]: {elsewhere}"),
+            &format!("forEach[0]: {elsewhere}"),
+        ],
+    );
+}
+
+/// A CRD is walked without a schema; kro checks the types in its metadata all the same.
+#[test]
+fn expressions_in_the_metadata_of_a_crd_have_types() {
+    let crd = |name: &str, labels: &str| {
+        format!(
+            "- id: a\n  template:\n    apiVersion: apiextensions.k8s.io/v1\n    kind: CustomResourceDefinition\n    metadata: {{name: '{name}', labels: {labels}}}\n    \
+             spec: {{group: x.io, scope: Namespaced, names: {{kind: X, plural: xs}}, versions: []}}\n"
+        )
+    };
+    check(
+        &rgd("", "", &crd("${size(schema.spec.name)}", "'${[schema.spec.name]}'")),
+        &[
+            "at path \"metadata.name\": expression \"size(schema.spec.name)\" returns type \"int\" but expected \"string\"",
+            "at path \"metadata.labels\": expression \"[schema.spec.name]\" returns type \"list(string)\" but expected \"map(string, string)\"",
+        ],
+    );
+    let fine = rgd("", "", &crd("xs.${schema.spec.name}", "{a: '${schema.spec.name}'}"));
+    assert!(!matches!(compiled(&fine, &core()), Compiled::Invalid(_)));
+}
+
+#[test]
 fn names_that_a_server_refuses_are_found_before() {
     let text = rgd("", "", MAP);
     check(
