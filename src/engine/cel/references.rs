@@ -135,9 +135,20 @@ impl Walk<'_> {
         }
         self.bound.extend(variables);
         for argument in inside {
-            self.expr(argument);
+            if found == Macro::NewCondition { self.values(argument) } else { self.expr(argument) }
         }
         self.bound.truncate(self.bound.len() - count);
+    }
+
+    /// What the values of a map read; its bare keys are no variables.
+    fn values(&mut self, argument: &IdedExpr) {
+        let Expr::Map(map) = &argument.expr else { return self.expr(argument) };
+        for entry in &map.entries {
+            match &entry.expr {
+                EntryExpr::MapEntry(entry) => self.expr(&entry.value),
+                other => self.entry(other),
+            }
+        }
     }
 }
 

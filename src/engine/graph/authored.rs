@@ -19,8 +19,6 @@ use crate::{
 const ROOT: &str = "spec.schema.status.conditions";
 /// Conditions that can be read with `runtime.condition(schema, …)`.
 pub(crate) const BUILT_IN: [&str; 4] = ["InstanceManaged", "GraphResolved", "ResourcesReady", "Ready"];
-/// The bare words that are keys in `runtime.newCondition({…})`.
-const KEYS: [&str; 4] = ["type", "status", "reason", "message"];
 
 /// The types of conditions that an expression states literally.
 pub(crate) fn types_of(condition: &Condition) -> Vec<&str> {
@@ -62,9 +60,8 @@ fn entry_of(
         return None;
     };
     let (text, expression) = standalone(source, &path, findings)?;
-    let known: Vec<&str> = KEYS.into_iter().chain(["runtime"]).collect();
     let before = findings.count();
-    names.check(&path, &text, &expression, &known, findings);
+    names.check(&path, &text, &expression, &["runtime"], findings);
     no_omit(&path, &text, &expression, findings);
     let mut scope = types.scope();
     scope.set("runtime", Type::Opaque("kro.run.Runtime".into()));
@@ -89,13 +86,14 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
+/// Whether a value of this type is a condition, or a list of them.
 fn is_condition(of: &Type) -> bool {
-    match of {
+    let is_one = |of: &Type| match of {
         Type::Dyn => true,
-        Type::List(element) => is_condition(element),
         Type::Struct(structure) => structure.name == "kro.run.Condition",
         _ => false,
-    }
+    };
+    if let Type::List(element) = of { is_one(element) } else { is_one(of) }
 }
 
 fn literal_rules(conditions: &[(usize, Condition)], findings: &mut Findings<'_>) {

@@ -489,6 +489,15 @@ fn conditions_of_authors() {
     };
     check(&block(&reads("A")), &["custom conditions cannot reference each other"]);
     check(&block(&reads("Zzz")), &["unknown condition type; only kro's built-in types"]);
+    // The words are keys, and nothing that a value may read.
+    check(
+        &block("- \"${runtime.newCondition({type: 'A', status: status, reason: reason})}\""),
+        &["references unknown identifiers: [status]", "references unknown identifiers: [reason]"],
+    );
+    check(
+        &block("- \"${[[runtime.newCondition({type: 'A', status: 'True'})]]}\""),
+        &["condition expressions must return runtime.newCondition(...) or a list of them, got \"list(list("],
+    );
 }
 
 /// Found by holding 11 000 definitions against kro's own builder.
