@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     Diagnostic,
+    cel::Reads,
     diagnostic::Severity,
     naming,
     schema::{
@@ -122,6 +123,10 @@ fn assemble(definition: &Definition, drafts: Vec<Draft>, edges: &Edges, parts: P
             node(draft, Place { position, plane, dependencies, apply_order: waves[position] })
         })
         .collect();
+    let nodes: Vec<Node> = order.into_iter().filter_map(|position| nodes[position].take()).collect();
+    let told = parts.projection.slots.iter().map(|slot| &slot.expression);
+    let stated = parts.conditions.iter().map(|condition| &condition.expression);
+    let reads = Arc::new(Reads::of(nodes.iter().flat_map(Node::expressions).chain(told).chain(stated)));
     let schema = &definition.spec.schema;
     let graph = Arc::new(Graph {
         name: definition.name.clone(),
@@ -139,13 +144,14 @@ fn assemble(definition: &Definition, drafts: Vec<Draft>, edges: &Edges, parts: P
             parts.spec,
             parts.status,
         ),
-        nodes: order.into_iter().filter_map(|position| nodes[position].take()).collect(),
+        nodes,
         account: parts.account,
         status: parts.projection,
         conditions: parts.conditions,
         missing: missing.clone(),
         warnings: parts.warnings,
         options: options.clone(),
+        reads,
     });
     if missing.is_empty() { Compiled::Active(graph) } else { Compiled::Deferred { graph, missing } }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Account, Missing};
 use crate::{
     Diagnostic,
-    cel::Expression,
+    cel::{Expression, Reads},
     schema::{Schema, Segment},
     template::Text,
 };
@@ -41,6 +41,8 @@ pub struct Graph {
     pub warnings: Vec<Diagnostic>,
     /// Bounds and switches that it was compiled with.
     pub options: super::Options,
+    /// What its expressions read of the instance and of the nodes.
+    pub reads: Arc<Reads>,
 }
 
 impl Graph {
@@ -52,6 +54,15 @@ impl Graph {
     /// Ids in topological order, as `status.topologicalOrder` shows them.
     pub fn order(&self) -> Vec<&str> {
         self.nodes.iter().map(|node| node.id.as_str()).collect()
+    }
+}
+
+impl Node {
+    /// Its expressions, wherever they stand.
+    pub(super) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let conditions = self.ready_when.iter().chain(&self.include_when).map(|condition| &condition.expression);
+        let iterators = self.for_each.iter().map(|dimension| &dimension.expression);
+        self.slots.iter().map(|slot| &slot.expression).chain(conditions).chain(iterators)
     }
 }
 

@@ -236,7 +236,7 @@ impl<'a> Renderer<'a> {
         for node in &self.graph.nodes {
             let is_invented = |path: &String| is_inside(path, &node.id);
             if let Some(seen) = self.seen.get(&node.id).filter(|_| self.invented.iter().any(is_invented)) {
-                values.observe(node, seen.clone());
+                values.observe(node, seen);
             }
         }
     }
@@ -262,7 +262,7 @@ impl<'a> Renderer<'a> {
             NodeKind::Collection => items.iter().map(|item| self.read_as(item)).collect(),
             NodeKind::Template | NodeKind::External => items.first().map(|item| self.read_as(item)).unwrap_or_default(),
         };
-        self.values.observe(node, value.clone());
+        self.values.observe(node, &value);
         self.seen.insert(node.id.clone(), value);
     }
 

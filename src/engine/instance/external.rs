@@ -42,7 +42,7 @@ impl<'a> Pass<'a> {
                 Outcome::waits(NodeState::Pending, WaitsFor::Object(key), message)
             }
             Look::Found(object) => {
-                self.values.observe(node, object.clone().into_shared());
+                self.values.observe(node, object.as_value());
                 readiness(node, &[object])
             }
         }
@@ -68,8 +68,9 @@ impl<'a> Pass<'a> {
             return Outcome::new(NodeState::Acting);
         };
         objects.extend(found.iter().filter_map(|object| object.key(&query.cluster)));
-        self.values.observe(node, Value::Array(found.iter().map(|object| object.as_value().clone()).collect()));
-        readiness(node, &found.iter().collect::<Vec<_>>())
+        let found: Vec<&Object> = found.iter().collect();
+        self.values.observe_all(node, &found);
+        readiness(node, &found)
     }
 }
 

@@ -46,9 +46,9 @@ impl<'a> Pass<'a> {
             return outcome;
         }
         if node.kind.is_list() {
-            self.values.observe(node, Value::Array(live.iter().map(|object| object.as_value().clone()).collect()));
-        } else {
-            self.values.observe(node, live.first().map(|object| (*object).clone().into_shared()).unwrap_or_default());
+            self.values.observe_all(node, &live);
+        } else if let Some(object) = live.first() {
+            self.values.observe(node, object.as_value());
         }
         readiness(node, &live)
     }

@@ -2,10 +2,7 @@
 //!
 //! A node that waits holds up those that read it and nobody else.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use plinth_api::{ClusterKey, Object, ObjectKey, Permission};
 use serde_json::Value;
@@ -17,6 +14,7 @@ use super::{
     values::{Trouble, Values, path_of},
 };
 use crate::{
+    cel::Reads,
     graph::{Condition, Graph, Node, NodeKind},
     permission,
     ports::ReadError,
@@ -238,14 +236,13 @@ pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
     if node.ready_when.is_empty() {
         return Outcome::new(NodeState::Ready);
     }
-    let objects = objects.iter().map(|object| (*object).clone().into_shared());
+    let objects = objects.iter().map(|object| object.as_value());
     match node.kind {
         NodeKind::ExternalSelector => {
             let reads_all = |condition: &Condition| condition.expression.references().identifiers.contains_key(&node.id);
             let (all, each): (Vec<_>, Vec<_>) = node.ready_when.iter().cloned().partition(reads_all);
-            let objects: Vec<Arc<Value>> = objects.collect();
-            let list = Value::Array(objects.iter().map(|object| Value::clone(object)).collect());
-            match asked(node, &node.id, [Arc::new(list)], &all) {
+            let list = Value::Array(objects.clone().cloned().collect());
+            match asked(node, &node.id, [&list], &all) {
                 ready if ready.state == NodeState::Ready => asked(node, "each", objects, &each),
                 other => other,
             }
@@ -256,9 +253,10 @@ pub(super) fn readiness(node: &Node, objects: &[&Object]) -> Outcome {
 }
 
 /// Whether all conditions hold for each of the values, by its name in them.
-fn asked(node: &Node, name: &str, values: impl IntoIterator<Item = Arc<Value>>, conditions: &[Condition]) -> Outcome {
+fn asked<'v>(node: &Node, name: &str, values: impl IntoIterator<Item = &'v Value>, conditions: &[Condition]) -> Outcome {
+    let reads = Reads::of(conditions.iter().map(|condition| &condition.expression));
     for value in values {
-        match Values::only(name, value).all(conditions) {
+        match Values::only(name, reads.project(name, value)).all(conditions) {
             Ok(None) => {}
             Ok(Some(source)) => {
                 let message = format!("readyWhen {source:?} is not true");

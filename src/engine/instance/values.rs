@@ -6,13 +6,16 @@ use plinth_api::Object;
 use serde_json::Value;
 
 use crate::{
-    cel::{Activation, ErrorKind, Evaluated, Expression, Limits, evaluate_into},
+    cel::{Activation, ErrorKind, Evaluated, Expression, Limits, Reads, evaluate_into},
     graph::{Graph, Node, Slot},
     schema::Schema,
 };
 
 /// Prefixes of keys that are ours and never handed on to children.
 const RESERVED: [&str; 3] = ["kro.run/", "internal.kro.run/", "applyset.kubernetes.io/"];
+
+/// The name that the instance has in expressions.
+const INSTANCE: &str = "schema";
 
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,26 +39,41 @@ pub(crate) struct Values {
     activation: Activation,
     /// Names of objects that may still come or grow; everything else that is not there never will be.
     growing: Arc<BTreeSet<String>>,
+    /// What of the instance and of the nodes is read at all.
+    reads: Arc<Reads>,
 }
 
 impl Values {
     /// The instance alone: everything but its status, and without the labels and annotations that are ours.
     pub(crate) fn new(graph: &Graph, instance: &Object) -> Self {
-        let known = instance.0.iter().filter(|(name, _)| *name != "status");
-        let mut object = Object(known.map(|(name, value)| (name.clone(), value.clone())).collect());
-        for list in ["labels", "annotations"] {
-            if let Some(Value::Object(map)) = object.metadata_mut().get_mut(list) {
+        let mut object = graph.reads.project(INSTANCE, instance.as_value());
+        if let Value::Object(fields) = &mut object {
+            fields.remove("status");
+            fields.entry("spec").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        }
+        for list in ["/metadata/labels", "/metadata/annotations"] {
+            if let Some(Value::Object(map)) = object.pointer_mut(list) {
                 map.retain(|key, _| !RESERVED.iter().any(|prefix| key.starts_with(prefix)));
             }
         }
-        object.0.entry("spec").or_insert_with(|| Value::Object(serde_json::Map::new()));
         let growing = graph.nodes.iter().map(|node| node.id.clone()).collect();
         let schema = Some(Arc::clone(&graph.instance.schema));
-        Self { activation: Activation::new().with("schema", object.into_value(), schema), growing: Arc::new(growing) }
+        let activation = Activation::new().with(INSTANCE, object, schema);
+        Self { activation, growing: Arc::new(growing), reads: Arc::clone(&graph.reads) }
     }
 
     /// Sets what a node is: its object, or the list of its objects.
-    pub(crate) fn observe(&mut self, node: &Node, value: impl Into<Arc<Value>>) {
+    pub(crate) fn observe(&mut self, node: &Node, value: &Value) {
+        self.set(node, self.reads.project(&node.id, value));
+    }
+
+    /// Sets what a node is: the list of these.
+    pub(crate) fn observe_all(&mut self, node: &Node, objects: &[&Object]) {
+        let is_read = self.reads.contains(&node.id);
+        self.set(node, Value::Array(objects.iter().filter(|_| is_read).map(|object| object.as_value().clone()).collect()));
+    }
+
+    fn set(&mut self, node: &Node, value: Value) {
         let list = |schema: &Arc<Schema>| Schema { items: Some(Arc::clone(schema)), ..Schema::of_type("array") };
         let schema = match &node.schema {
             Some(schema) if node.kind.is_list() => Some(Arc::new(list(schema))),
@@ -66,7 +84,7 @@ impl Values {
 
     /// The same with one more variable, read by its schema.
     pub(crate) fn with(&self, name: &str, value: impl Into<Arc<Value>>, schema: Option<Arc<Schema>>) -> Self {
-        Self { activation: self.activation.clone().with(name, value, schema), growing: Arc::clone(&self.growing) }
+        Self { activation: self.activation.clone().with(name, value, schema), ..self.clone() }
     }
 
     /// The same where what this name stands for may grow if what the expression reads may: an iterator over other nodes.
@@ -75,12 +93,13 @@ impl Values {
         if expression.references().identifiers.keys().any(|read| self.growing.contains(read)) {
             names.insert(name.to_owned());
         }
-        Self { activation: self.activation.clone(), growing: Arc::new(names) }
+        Self { growing: Arc::new(names), ..self.clone() }
     }
 
     /// Only one object, read as it is (kro.md section 4: `readyWhen` runs on the raw object).
-    pub(crate) fn only(name: &str, value: impl Into<Arc<Value>>) -> Self {
-        Self { activation: Activation::new().with(name, value, None), growing: Arc::new(BTreeSet::from([name.to_owned()])) }
+    pub(crate) fn only(name: &str, value: Value) -> Self {
+        let activation = Activation::new().with(name, value, None);
+        Self { activation, growing: Arc::new(BTreeSet::from([name.to_owned()])), reads: Arc::default() }
     }
 
     /// The value of an expression.
