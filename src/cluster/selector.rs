@@ -1,7 +1,8 @@
 //! Label selectors in Kubernetes' text form: `a=b,c!=d,e in (x,y),f notin (z),g,!h`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use plinth_api::Object;
 use thiserror::Error;
 
 /// Longest text that is parsed.
@@ -69,23 +70,23 @@ impl Selector {
         })
     }
 
-    /// Whether an object with these labels is selected.
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.iter().all(|requirement| requirement.matches(labels))
+    /// Whether an object is selected. Its labels are looked up where they are: most are asked of most objects.
+    pub fn matches(&self, object: &Object) -> bool {
+        self.0.iter().all(|requirement| requirement.matches(object))
     }
 }
 
 impl Requirement {
     /// A label that is absent satisfies `!=` and `notin`, as in Kubernetes.
-    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let number = |key: &String| labels.get(key).and_then(|value| value.parse::<i64>().ok());
+    fn matches(&self, object: &Object) -> bool {
+        let number = |key: &String| object.label(key).and_then(|value| value.parse::<i64>().ok());
         match self {
             Self::Above(key, least) => number(key).is_some_and(|number| number > *least),
             Self::Below(key, most) => number(key).is_some_and(|number| number < *most),
-            Self::Exists(key) => labels.contains_key(key),
-            Self::Absent(key) => !labels.contains_key(key),
-            Self::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
-            Self::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
+            Self::Exists(key) => object.label(key).is_some(),
+            Self::Absent(key) => object.label(key).is_none(),
+            Self::In(key, values) => object.label(key).is_some_and(|value| values.contains(value)),
+            Self::NotIn(key, values) => object.label(key).is_none_or(|value| !values.contains(value)),
         }
     }
 }
@@ -152,11 +153,14 @@ fn name(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
-    fn labels(text: &str) -> BTreeMap<String, String> {
-        text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    fn labelled(text: &str) -> Object {
+        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+        let labels: Map<String, Value> = pairs.map(|(key, value)| (key.to_owned(), value.into())).collect();
+        Object::from_value(json!({"metadata": {"labels": labels}})).unwrap()
     }
 
     #[test]
@@ -179,10 +183,10 @@ mod tests {
             ("kro.run/x in (y),!z", "kro.run/x=y", "kro.run/x=y,z=1"),
         ] {
             let parsed = Selector::parse(selector).unwrap();
-            assert!(parsed.matches(&labels(matching)), "{selector} must match {matching}");
-            assert!(!parsed.matches(&labels(other)), "{selector} must not match {other}");
+            assert!(parsed.matches(&labelled(matching)), "{selector} must match {matching}");
+            assert!(!parsed.matches(&labelled(other)), "{selector} must not match {other}");
         }
-        assert!(Selector::parse("").unwrap().matches(&BTreeMap::new()));
+        assert!(Selector::parse("").unwrap().matches(&Object::default()));
     }
 
     #[test]

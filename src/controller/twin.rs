@@ -219,7 +219,7 @@ impl Inner {
         let of_kind = |key: &ObjectKey| {
             key.gvk.group_kind() == query.gvk.group_kind() && (query.namespace.is_none() || key.namespace == query.namespace)
         };
-        let found = from.iter().filter(|(key, object)| of_kind(key) && selector.matches(&object.labels()));
+        let found = from.iter().filter(|(key, object)| of_kind(key) && selector.matches(object));
         found.map(|(_, object)| object.clone()).collect()
     }
 

@@ -72,7 +72,7 @@ impl Filter {
 
     /// Whether an object at a place is selected.
     pub fn selects(&self, place: &Place, object: &Object) -> bool {
-        self.covers(place) && self.labels.matches(&object.labels()) && self.fields.iter().all(|test| test.holds(object))
+        self.covers(place) && self.labels.matches(object) && self.fields.iter().all(|test| test.holds(object))
     }
 
     /// Whether a place can hold selected objects at all.

@@ -165,7 +165,7 @@ impl Book {
     pub(super) fn list(&self, query: &Query) -> Option<Vec<Arc<Object>>> {
         let rows = self.watches.get(&WatchKey::of_query(query)).filter(|rows| rows.state.is_current())?;
         let selector = Selector::parse(&query.selector).ok()?;
-        let selected = rows.objects.iter().filter(|(place, object)| selects(query, &selector, place, &object.labels()));
+        let selected = rows.objects.iter().filter(|(place, object)| selects(query, &selector, place, object));
         Some(selected.map(|(_, object)| Arc::clone(object)).collect())
     }
 }
@@ -235,12 +235,12 @@ impl Rows {
         notices: &mut Vec<(Owner, Notice)>,
     ) {
         let mut owners = self.places.get(place).cloned().unwrap_or_default();
-        // Old and new labels count: an object that leaves a selection is a change of that selection. Read once, because there
-        // may be a query for each of many owners.
-        let mut labels: Vec<BTreeMap<String, String>> = before.iter().chain(&after).map(|object| object.labels()).collect();
-        labels.dedup();
+        // Old and new labels count: an object that leaves a selection is a change of that selection. The same labels are looked at
+        // once, because there may be a query for each of many owners.
+        let mut states: Vec<&Object> = before.iter().chain(&after).map(AsRef::as_ref).collect();
+        states.dedup_by_key(|object| object.at(&["metadata", "labels"]));
         for (query, (selector, of_query)) in &self.queries {
-            if labels.iter().any(|labels| selects(query, selector, place, labels)) {
+            if states.iter().any(|object| selects(query, selector, place, object)) {
                 owners.extend(of_query.iter().cloned());
             }
         }
@@ -249,8 +249,8 @@ impl Rows {
     }
 }
 
-fn selects(query: &Query, selector: &Selector, place: &Place, labels: &BTreeMap<String, String>) -> bool {
-    query.namespace.as_ref().is_none_or(|namespace| place.0.as_ref() == Some(namespace)) && selector.matches(labels)
+fn selects(query: &Query, selector: &Selector, place: &Place, object: &Object) -> bool {
+    query.namespace.as_ref().is_none_or(|namespace| place.0.as_ref() == Some(namespace)) && selector.matches(object)
 }
 
 fn place(key: &ObjectKey) -> Place {

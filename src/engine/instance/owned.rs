@@ -1,7 +1,6 @@
 //! Nodes that the graph makes: what is wanted, against what is there.
 
 use plinth_api::{Object, ObjectKey};
-use serde_json::Value;
 
 use super::{
     account::{account, refusal},

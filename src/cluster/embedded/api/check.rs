@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
@@ -27,14 +28,14 @@ const MOST_PATTERNS: usize = 256;
 /// are types, which are looked at where they are read.
 pub fn check(object: &Map<String, Value>, schema: &Schema, builtin: bool) -> Vec<FieldFault> {
     let mut check = Check { formats: !builtin, ..Check::default() };
-    check.fields(object, schema, "", true);
+    check.fields(object, schema, At::Root(""), true);
     check.faults
 }
 
 /// Everything that is wrong with a value by itself.
 pub fn value(value: &Value, schema: &Schema) -> Vec<FieldFault> {
     let mut check = Check { formats: true, ..Check::default() };
-    check.value(value, schema, "");
+    check.value(value, schema, At::Root(""));
     check.faults
 }
 
@@ -52,7 +53,7 @@ pub fn whole(value: &Value, path: &str) -> Vec<FieldFault> {
                 .then(|| invalid(version, &format!("unexpected GroupVersion string: {version}"))),
         };
         if let Some((reason, message)) = wrong {
-            check.say(reason, &join(path, name), message);
+            check.say(reason, At::Root(&join(path, name)), message);
         }
     }
     let metadata = Object(
@@ -67,20 +68,42 @@ pub fn whole(value: &Value, path: &str) -> Vec<FieldFault> {
 
 /// The first value that has another type than the schema says, as field, wanted type and actual type.
 pub fn mistyped(value: &Value, schema: &Schema, path: &str) -> Option<(String, String, &'static str)> {
+    mistyped_at(value, schema, At::Root(path))
+}
+
+fn mistyped_at(value: &Value, schema: &Schema, at: At<'_>) -> Option<(String, String, &'static str)> {
     if value.is_null() {
         return None;
     }
     if !has_type(value, schema) {
-        return Some((path.to_owned(), wanted(schema), type_name(value)));
+        return Some((at.to_string(), wanted(schema), type_name(value)));
     }
     match value {
         Value::Object(fields) => fields.iter().find_map(|(name, inner)| {
             // The API server names the map, not the key.
-            let here = if schema.properties.contains_key(name) { join(path, name) } else { path.to_owned() };
-            mistyped(inner, schema.field(name)?, &here)
+            let here = if schema.properties.contains_key(name) { At::Field(&at, name) } else { at };
+            mistyped_at(inner, schema.field(name)?, here)
         }),
-        Value::Array(elements) => elements.iter().find_map(|element| mistyped(element, schema.items.as_ref()?, path)),
+        Value::Array(elements) => elements.iter().find_map(|element| mistyped_at(element, schema.items.as_ref()?, at)),
         _ => None,
+    }
+}
+
+/// Where a value is. Written out only for what is wrong, which is nothing as a rule.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Root(&'a str),
+    Field(&'a At<'a>, &'a str),
+    Element(&'a At<'a>, usize),
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(path) => f.write_str(path),
+            Self::Field(parent, name) => f.write_str(&join(&parent.to_string(), name)),
+            Self::Element(parent, index) => write!(f, "{parent}[{index}]"),
+        }
     }
 }
 
@@ -158,52 +181,53 @@ struct Check {
 }
 
 impl Check {
-    fn say(&mut self, reason: &'static str, path: &str, message: String) {
+    fn say(&mut self, reason: &'static str, at: At<'_>, message: String) {
         if self.faults.len() < MAX_FAULTS {
-            let field = if path.is_empty() { "<nil>".to_owned() } else { path.to_owned() };
+            let path = at.to_string();
+            let field = if path.is_empty() { "<nil>".to_owned() } else { path };
             self.faults.push(FieldFault { reason, field, message });
         }
     }
 
     /// `Invalid value: VALUE: PATH in body WHAT`.
-    fn body(&mut self, path: &str, value: &str, what: &str) {
-        self.say("FieldValueInvalid", path, format!("Invalid value: {value}: {path} in body {what}"));
+    fn body(&mut self, at: At<'_>, value: &str, what: &str) {
+        self.say("FieldValueInvalid", at, format!("Invalid value: {value}: {at} in body {what}"));
     }
 
-    fn value(&mut self, value: &Value, schema: &Schema, path: &str) {
+    fn value(&mut self, value: &Value, schema: &Schema, at: At<'_>) {
         if value.is_null() && schema.nullable {
             return;
         }
         if !has_type(value, schema) {
             let (wanted, got) = (wanted(schema), type_name(value));
             let shown = if got == "null" { "null".to_owned() } else { format!("{got:?}") };
-            let message = format!("Invalid value: {shown}: {path} in body must be of type {wanted}: {shown}");
-            return self.say("FieldValueTypeInvalid", path, message);
+            let message = format!("Invalid value: {shown}: {at} in body must be of type {wanted}: {shown}");
+            return self.say("FieldValueTypeInvalid", at, message);
         }
         if !schema.values.is_empty() && !schema.values.contains(value) {
             let allowed: Vec<String> = schema.values.iter().map(Value::to_string).collect();
             let message = format!("Unsupported value: {value}: supported values: {}", allowed.join(", "));
-            self.say("FieldValueNotSupported", path, message);
+            self.say("FieldValueNotSupported", at, message);
         }
         match value {
             Value::Object(fields) => {
                 if schema.embedded_resource {
-                    self.faults.extend(whole(value, path));
+                    self.faults.extend(whole(value, &at.to_string()));
                 }
-                self.fields(fields, schema, path, schema.embedded_resource);
+                self.fields(fields, schema, at, schema.embedded_resource);
             }
-            Value::Array(elements) => self.elements(elements, schema, path),
-            Value::String(text) => self.text(text, schema, path),
-            Value::Number(number) => self.number(value, number.as_f64().unwrap_or_default(), schema, path),
+            Value::Array(elements) => self.elements(elements, schema, at),
+            Value::String(text) => self.text(text, schema, at),
+            Value::Number(number) => self.number(value, number.as_f64().unwrap_or_default(), schema, at),
             Value::Null | Value::Bool(_) => {}
         }
-        self.combinators(value, schema, path);
+        self.combinators(value, schema, at);
     }
 
-    fn fields(&mut self, fields: &Map<String, Value>, schema: &Schema, path: &str, whole: bool) {
+    fn fields(&mut self, fields: &Map<String, Value>, schema: &Schema, at: At<'_>, whole: bool) {
         let missing = |name: &&String| fields.get(*name).is_none_or(|value| value.is_null() && !nullable(schema, name));
         for name in schema.required.iter().filter(missing) {
-            self.say("FieldValueRequired", &join(path, name), "Required value".to_owned());
+            self.say("FieldValueRequired", At::Field(&at, name), "Required value".to_owned());
         }
         for (name, value) in fields {
             if whole && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
@@ -211,42 +235,42 @@ impl Check {
             }
             // From what is not applied to custom resources it was taken away.
             if value.is_null() {
-                self.null(schema.field(name).filter(|_| self.formats), &join(path, name));
+                self.null(schema.field(name).filter(|_| self.formats), At::Field(&at, name));
                 continue;
             }
             if let Some(below) = schema.field(name) {
-                self.value(value, below, &join(path, name));
+                self.value(value, below, At::Field(&at, name));
             }
         }
         let count = fields.len();
         if let Some(least) = schema.min_properties.filter(|least| under(count, *least)) {
-            self.body(path, &count.to_string(), &format!("should have at least {least} properties"));
+            self.body(at, &count.to_string(), &format!("should have at least {least} properties"));
         }
         if let Some(most) = schema.max_properties.filter(|most| over(count, *most)) {
-            self.say("FieldValueTooMany", path, format!("Too many: {count}: must have at most {most} items"));
+            self.say("FieldValueTooMany", at, format!("Too many: {count}: must have at most {most} items"));
         }
     }
 
-    fn null(&mut self, schema: Option<&Arc<Schema>>, path: &str) {
+    fn null(&mut self, schema: Option<&Arc<Schema>>, at: At<'_>) {
         let typed = schema.filter(|schema| !schema.nullable && (schema.kind.is_some() || schema.int_or_string));
         if let Some(schema) = typed {
-            let message = format!("Invalid value: \"null\": {path} in body must be of type {}: \"null\"", wanted(schema));
-            self.say("FieldValueTypeInvalid", path, message);
+            let message = format!("Invalid value: \"null\": {at} in body must be of type {}: \"null\"", wanted(schema));
+            self.say("FieldValueTypeInvalid", at, message);
         }
     }
 
-    fn elements(&mut self, elements: &[Value], schema: &Schema, path: &str) {
+    fn elements(&mut self, elements: &[Value], schema: &Schema, at: At<'_>) {
         for (index, element) in elements.iter().enumerate() {
             if let Some(items) = &schema.items {
-                self.value(element, items, &format!("{path}[{index}]"));
+                self.value(element, items, At::Element(&at, index));
             }
         }
         let count = elements.len();
         if let Some(least) = schema.min_items.filter(|least| under(count, *least)) {
-            self.body(path, &count.to_string(), &format!("should have at least {least} items"));
+            self.body(at, &count.to_string(), &format!("should have at least {least} items"));
         }
         if let Some(most) = schema.max_items.filter(|most| over(count, *most)) {
-            self.say("FieldValueTooMany", path, format!("Too many: {count}: must have at most {most} items"));
+            self.say("FieldValueTooMany", at, format!("Too many: {count}: must have at most {most} items"));
         }
         let key = |element: &Value| match schema.list_type.as_deref() {
             Some("set") => Some(element.clone()),
@@ -261,68 +285,68 @@ impl Check {
             if let Some(key) = key(element)
                 && !seen.insert(key.to_string())
             {
-                self.say("FieldValueDuplicate", &format!("{path}[{index}]"), format!("Duplicate value: {key}"));
+                self.say("FieldValueDuplicate", At::Element(&at, index), format!("Duplicate value: {key}"));
             }
         }
     }
 
-    fn text(&mut self, text: &str, schema: &Schema, path: &str) {
+    fn text(&mut self, text: &str, schema: &Schema, at: At<'_>) {
         let length = text.chars().count();
         if let Some(least) = schema.min_length.filter(|least| under(length, *least)) {
-            self.body(path, &format!("{text:?}"), &format!("should be at least {least} chars long"));
+            self.body(at, &format!("{text:?}"), &format!("should be at least {least} chars long"));
         }
         if let Some(most) = schema.max_length.filter(|most| over(length, *most)) {
-            self.say("FieldValueTooLong", path, format!("Too long: may not be more than {most} bytes"));
+            self.say("FieldValueTooLong", at, format!("Too long: may not be more than {most} bytes"));
         }
         if let Some(format) = schema.format.as_deref().filter(|format| self.formats && !formats::fits(text, format)) {
-            let message = format!("Invalid value: {text:?}: {path} in body must be of type {format}: {text:?}");
-            self.say("FieldValueTypeInvalid", path, message);
+            let message = format!("Invalid value: {text:?}: {at} in body must be of type {format}: {text:?}");
+            self.say("FieldValueTypeInvalid", at, message);
         }
         if let Some(pattern) = &schema.pattern
             && compiled(pattern).is_some_and(|compiled| !compiled.is_match(text))
         {
-            self.body(path, &format!("{text:?}"), &format!("should match '{pattern}'"));
+            self.body(at, &format!("{text:?}"), &format!("should match '{pattern}'"));
         }
     }
 
-    fn number(&mut self, value: &Value, number: f64, schema: &Schema, path: &str) {
+    fn number(&mut self, value: &Value, number: f64, schema: &Schema, at: At<'_>) {
         let shown = || value.to_string();
         let or_equal = |exclusive: bool| if exclusive { "" } else { " or equal to" };
         if let Some(least) = schema.minimum
             && (number < least || (schema.exclusive_minimum && number <= least))
         {
-            self.body(path, &shown(), &format!("should be greater than{} {least}", or_equal(schema.exclusive_minimum)));
+            self.body(at, &shown(), &format!("should be greater than{} {least}", or_equal(schema.exclusive_minimum)));
         }
         if let Some(most) = schema.maximum
             && (number > most || (schema.exclusive_maximum && number >= most))
         {
-            self.body(path, &shown(), &format!("should be less than{} {most}", or_equal(schema.exclusive_maximum)));
+            self.body(at, &shown(), &format!("should be less than{} {most}", or_equal(schema.exclusive_maximum)));
         }
         if let Some(step) = schema.multiple_of.filter(|step| *step > 0.0)
             && ((number / step).round() - number / step).abs() > 1e-9
         {
-            self.body(path, &shown(), &format!("should be a multiple of {step}"));
+            self.body(at, &shown(), &format!("should be a multiple of {step}"));
         }
     }
 
-    fn combinators(&mut self, value: &Value, schema: &Schema, path: &str) {
+    fn combinators(&mut self, value: &Value, schema: &Schema, at: At<'_>) {
         let formats = self.formats;
         let holds = |schema: &Arc<Schema>| {
             let mut check = Self { formats, ..Self::default() };
-            check.value(value, schema, path);
+            check.value(value, schema, at);
             check.faults.is_empty()
         };
         for part in &schema.all_of {
-            self.value(value, part, path);
+            self.value(value, part, at);
         }
         if !schema.any_of.is_empty() && !schema.any_of.iter().any(holds) {
-            self.body(path, &value.to_string(), "must validate at least one schema (anyOf)");
+            self.body(at, &value.to_string(), "must validate at least one schema (anyOf)");
         }
         if !schema.one_of.is_empty() && schema.one_of.iter().filter(|part| holds(part)).count() != 1 {
-            self.body(path, &value.to_string(), "must validate one and only one schema (oneOf)");
+            self.body(at, &value.to_string(), "must validate one and only one schema (oneOf)");
         }
         if schema.not.as_ref().is_some_and(holds) {
-            self.body(path, &value.to_string(), "must not validate the schema (not)");
+            self.body(at, &value.to_string(), "must not validate the schema (not)");
         }
     }
 }

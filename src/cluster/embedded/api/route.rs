@@ -152,11 +152,14 @@ impl QueryText {
 }
 
 fn form(text: &str) -> String {
-    decode(&text.replace('+', " "))
+    if text.contains('+') { decode(&text.replace('+', " ")) } else { decode(text) }
 }
 
 /// Percent decoding; what is no UTF-8 is replaced.
 fn decode(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;

@@ -217,7 +217,7 @@ pub(crate) fn shape(registry: &Registry, place: &Place, served: &Arc<Served>, mi
 impl Ask<'_> {
     /// Whether the way's filter lets an object through.
     pub(crate) fn sees(&self, object: &Object) -> bool {
-        self.way.filter.is_empty() || self.way.filter.matches(&object.labels())
+        self.way.filter.matches(object)
     }
 
     /// How an object at a place is shown: over all clusters in the shape that its own cluster gives it, as each may define
