@@ -146,7 +146,7 @@ impl Walk<'_> {
         for entry in &map.entries {
             match &entry.expr {
                 EntryExpr::MapEntry(entry) => self.expr(&entry.value),
-                other => self.entry(other),
+                EntryExpr::StructField(_) => self.entry(&entry.expr),
             }
         }
     }

@@ -141,7 +141,7 @@ impl<'a> Names<'a> {
             let hint = findings.near(name, known).or_else(|| shell(name, name));
             findings.expression(path, text, at, format!("references unknown identifiers: [{name}]"), hint);
         }
-        self.functions(path, text, expression, findings);
+        functions(path, text, expression, findings);
     }
 
     /// Reports what a status expression may not refer to; it must read something.
@@ -159,15 +159,15 @@ impl<'a> Names<'a> {
         } else if !used(expression).any(|name| known(name) || self.may_be_meant(name)) {
             findings.error(path, format!("instance status field must refer to a resource or schema: status.{place}"));
         }
-        self.functions(path, text, expression, findings);
+        functions(path, text, expression, findings);
     }
+}
 
-    /// Reports functions that do not exist.
-    pub(super) fn functions(&self, path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
-        for (name, at) in &expression.references().unknown_functions {
-            let hint = findings.function(name);
-            findings.expression(path, text, *at, format!("uses unknown functions: [{name}]"), hint);
-        }
+/// Reports functions that do not exist.
+fn functions(path: &str, text: &Text, expression: &Expression, findings: &mut Findings<'_>) {
+    for (name, at) in &expression.references().unknown_functions {
+        let hint = findings.function(name);
+        findings.expression(path, text, *at, format!("uses unknown functions: [{name}]"), hint);
     }
 }
 

@@ -70,7 +70,7 @@ fn literal(selector: &Value, id: &str) -> Vec<Diagnostic> {
     for (index, requirement) in list.into_iter().flatten().enumerate() {
         let at = |part: &str| format!("metadata.selector.matchExpressions[{index}].{part}");
         faults.extend(fault(requirement).map(|(part, why)| (at(part), why)));
-        let key = requirement.get("key").and_then(Value::as_str).filter(|key| !is_computed(key));
+        let key = key_of(requirement).filter(|key| !is_computed(key));
         faults.extend(key.and_then(|key| Some((at("key"), invalid(key, &label_key_fault(key)?)))));
         let values = requirement.get("values").and_then(Value::as_array).into_iter().flatten().enumerate();
         faults.extend(values.filter_map(|(index, value)| Some((element(&at("values"), index), wrong_value(value.as_str()?)?))));
@@ -80,6 +80,14 @@ fn literal(selector: &Value, id: &str) -> Vec<Diagnostic> {
         Diagnostic::error(path, message)
     };
     faults.into_iter().map(said).collect()
+}
+
+/// The key of a requirement; one that is not there is an empty one.
+fn key_of(requirement: &Value) -> Option<&str> {
+    match requirement.as_object()?.get("key") {
+        None | Some(Value::Null) => Some(""),
+        Some(key) => key.as_str(),
+    }
 }
 
 fn wrong_value(value: &str) -> Option<String> {

@@ -411,13 +411,14 @@ fn literal_selectors_are_checked_as_a_server_does() {
             &format!("[metadata.selector.matchLabels: Invalid value: \"d e\": {value}"),
         ],
     );
-    let requirement = "{matchExpressions: [{key: ok, operator: In, values: [x, '-', '${schema.spec.name}']}, {key: -k, operator: Exists}, {key: '', operator: Exists}]}";
+    let requirement = "{matchExpressions: [{key: ok, operator: In, values: [x, '-', '${schema.spec.name}']}, {key: -k, operator: Exists}, {key: '', operator: Exists}, {operator: Exists}]}";
     check(
         &text(requirement),
         &[
             &format!("[metadata.selector.matchExpressions[0].values[1]: Invalid value: \"-\": {value}"),
             &format!("[metadata.selector.matchExpressions[1].key: Invalid value: \"-k\": {key}"),
             "[metadata.selector.matchExpressions[2].key: Invalid value: \"\": name part must be non-empty",
+            "[metadata.selector.matchExpressions[3].key: Invalid value: \"\": name part must be non-empty",
         ],
     );
     let fine = "{matchLabels: {example.org/a: ''}, matchExpressions: [{key: a, operator: NotIn, values: [x_1]}]}";
