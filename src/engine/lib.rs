@@ -22,6 +22,7 @@ pub mod instance;
 pub mod naming;
 pub mod permission;
 pub mod ports;
+pub mod quantity;
 pub mod schema;
 pub mod simpleschema;
 pub mod stored;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::cel::{encode_base64, same_quantity};
+use crate::{cel::encode_base64, quantity::same_quantity};
 
 /// Fields that map names to quantities, in kinds of Kubernetes itself.
 const QUANTITIES: [&str; 5] = ["requests", "limits", "capacity", "hard", "overhead"];

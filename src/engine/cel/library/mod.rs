@@ -29,7 +29,6 @@ use cel::common::functions::Function;
 
 pub(crate) use json::escaped as go_escaped;
 pub use pattern::{NoPattern, re2};
-pub(crate) use quantity::same_quantity;
 pub(super) use woven::register as woven;
 
 /// A function with all its overloads that share an implementation.
