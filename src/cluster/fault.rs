@@ -82,7 +82,7 @@ pub(crate) fn read_error(gvk: &GroupVersionKind, resource: &str, verb: &str, fau
 
 /// The server's words, in an Internal Error, where what is applied or what is stored does not fit the schema: an answer, and the same
 /// one for ever.
-const MISFITS: [&str; 3] = ["failed to create typed patch object", UNTYPED[0], UNTYPED[1]];
+const MISFITS: [&str; 4] = ["failed to create typed patch object", "failed to convert new object", UNTYPED[0], UNTYPED[1]];
 
 /// The server's words for a kind whose CRD is being deleted; it gives no reason of its own.
 const KIND_TERMINATING: &str = "not allowed while custom resource definition is terminating";
@@ -142,6 +142,13 @@ mod tests {
         let key = ObjectKey { cluster: ClusterKey::host(), gvk, namespace: Some("ns".into()), name: "x".into() };
         let status = ApiStatus::read(http::StatusCode::from_u16(code).unwrap(), body.to_string().as_bytes());
         write_error(&key, &served, "patch", Fault::Status(Box::new(status)))
+    }
+
+    #[test]
+    fn what_an_apply_made_and_no_type_takes_is_refused_for_good() {
+        let message = "failed to convert new object (/a; apps/v1, Kind=Deployment) to proper version: unable to convert unstructured \
+                       object to apps/v1, Kind=Deployment: quantities must match the regular expression '^…$'";
+        assert!(matches!(check(500, &json!({"kind": "Status", "message": message})), WriteError::Invalid { .. }));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use plinth_support::{ApiServer, Identity};
 use regex::Regex;
 use serde_json::{Value, json};
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "core.yaml",
     "access.yaml",
     "crds.yaml",
@@ -36,6 +36,7 @@ const FILES: [&str; 14] = [
     "contents.yaml",
     "ratchet.yaml",
     "merging.yaml",
+    "quantities.yaml",
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -238,7 +238,6 @@ fn report(hands: &mut Hands<'_>, place: &Place, pod: &Object, phase: &str, each:
     status["conditions"] = said(pod, &init, &main, over, &now);
     status["hostIP"] = json!(NODE_ADDRESS);
     status["startTime"] = json!(pod.status()["startTime"].as_str().unwrap_or(&now));
-    status["qosClass"] = json!(quality(pod));
     if !init.is_empty() {
         status["initContainerStatuses"] = json!(init);
     }
@@ -273,21 +272,6 @@ fn said(pod: &Object, init: &[Value], main: &[Value], over: bool, now: &str) -> 
         condition("PodScheduled", false, "", ""),
     ];
     conditions::with(pod.status(), &said, now, false)
-}
-
-/// `qosClass`, as far as requests and limits are all or none.
-fn quality(pod: &Object) -> &'static str {
-    let all = || list(pod, "containers").iter().chain(list(pod, "initContainers"));
-    let has = |container: &Value, part: &str| container["resources"][part].as_object().is_some_and(|some| !some.is_empty());
-    let guaranteed = |container: &Value| {
-        let limits = &container["resources"]["limits"];
-        let requests = &container["resources"]["requests"];
-        !limits["cpu"].is_null() && !limits["memory"].is_null() && (requests.is_null() || requests == limits)
-    };
-    if all().all(guaranteed) {
-        return "Guaranteed";
-    }
-    if all().any(|container| has(container, "limits") || has(container, "requests")) { "Burstable" } else { "BestEffort" }
 }
 
 fn list<'a>(pod: &'a Object, of: &str) -> &'a [Value] {

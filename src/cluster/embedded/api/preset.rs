@@ -1,5 +1,7 @@
 //! Defaults of built-in kinds that their published schemas do not have, because the API server holds them as code.
 
+mod pods;
+
 use plinth_api::Object;
 use serde_json::{Value, json};
 
@@ -9,7 +11,10 @@ use super::kinds::Served;
 pub fn fill(object: &mut Object, served: &Served) {
     let mut value = std::mem::take(object).into_value();
     match (served.group.as_str(), served.plural.as_str()) {
-        ("", "pods") => pod(&mut value["spec"]),
+        ("", "pods") => {
+            pod(&mut value["spec"]);
+            pods::fill(&mut value);
+        }
         ("apps", "deployments") => {
             apply(&mut value, DEPLOYMENT);
             if value["spec"]["strategy"]["type"] == "RollingUpdate" {

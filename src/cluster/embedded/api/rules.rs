@@ -2,6 +2,7 @@
 
 mod access;
 pub(super) mod data;
+pub(super) mod resources;
 mod workloads;
 
 use plinth_api::Object;
@@ -24,6 +25,8 @@ pub fn check(object: &Object, old: Option<&Object>, served: &Served) -> Vec<Fiel
             }
             faults
         }
+        ("", "replicationcontrollers") if is_new() => workloads::pod(&object.spec()["template"]["spec"], "spec.template.spec"),
+        ("", "persistentvolumeclaims") if is_new() => resources::claim(object.spec()),
         ("", "pods") if is_new() => workloads::pod(object.spec(), "spec"),
         ("", "services") if is_new() => workloads::service(object, old),
         ("batch", "jobs") if is_new() => {

@@ -505,18 +505,37 @@ fn well_typed(ask: &Ask<'_>, object: &Object) -> Result<(), Problem> {
     )))
 }
 
-/// Content in base64 is read with the request.
+/// Content in base64 and quantities are read with the request.
 fn encoded(ask: &Ask<'_>, object: &Object) -> Result<(), Problem> {
+    let (kind, version) = (&ask.served.kind, &ask.served.version);
+    let refuse = |why: &str| Problem::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"));
+    if let Some(why) = rules::resources::unreadable(&object.0).filter(|_| ask.served.builtin) {
+        return Err(if ask.call.method == http::Method::PATCH { unconverted(ask, why)? } else { refuse(why) });
+    }
     let field = match (ask.served.group.as_str(), ask.served.plural.as_str()) {
         ("", "configmaps") => "binaryData",
         ("", "secrets") => "data",
         _ => return Ok(()),
     };
-    rules::data::undecodable(object, field).map_or(Ok(()), |at| {
-        let (kind, version) = (&ask.served.kind, &ask.served.version);
-        let why = format!("illegal base64 data at input byte {at}");
-        Err(Problem::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")))
-    })
+    let undecodable = rules::data::undecodable(object, field);
+    undecodable.map_or(Ok(()), |at| Err(refuse(&format!("illegal base64 data at input byte {at}"))))
+}
+
+/// What a patch makes is read again as the type that it is.
+fn unconverted(ask: &Ask<'_>, why: &str) -> Result<Problem, Problem> {
+    if Form::of(&ask.call.content_type) != Some(Form::Apply) {
+        let message = format!("Invalid value: the patched object: {why}");
+        let fault = FieldFault { reason: "FieldValueInvalid", field: "patch".to_owned(), message };
+        return Ok(Problem::invalid("", "", "", &[fault]));
+    }
+    let config = ask.json()?;
+    let text = |name: &str| config["metadata"][name].as_str().unwrap_or_default().to_owned();
+    let kind = format!("{}, Kind={}", ask.served.api_version(), ask.served.kind);
+    let place = format!("{}/{}; {kind}", text("namespace"), text("name"));
+    let head = "failed to convert new object";
+    Ok(Problem::unmergeable(format!(
+        "{head} ({place}) to proper version: unable to convert unstructured object to {kind}: {why}"
+    )))
 }
 
 /// Takes fields away that the schema does not know, in metadata too, and answers with their paths.

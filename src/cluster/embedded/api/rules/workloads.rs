@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plinth_api::Object;
 use serde_json::{Value, json};
 
-use super::fault;
+use super::{fault, resources};
 use crate::embedded::api::{
     names::{Rule, name_fault},
     problem::FieldFault,
@@ -50,6 +50,7 @@ fn container(container: &Value, at: &str, volumes: &[&str], faults: &mut Vec<Fie
     if text(&container["image"]).is_empty() {
         faults.push(required(format!("{at}.image"), ""));
     }
+    faults.extend(resources::of_container(&container["resources"], &format!("{at}.resources")));
     for (index, entry) in list(container, "ports").iter().enumerate() {
         faults.extend(port(&entry["containerPort"], format!("{at}.ports[{index}].containerPort")));
     }
