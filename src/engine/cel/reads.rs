@@ -1,10 +1,10 @@
 //! Which parts of their variables expressions read.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 
-use super::expression::Expression;
+use super::{escape::unescape, expression::Expression};
 
 /// What a set of expressions reads, by variable. What stands outside of it is nobody's to see, so that it need not be copied
 /// and converted: of most objects that is nearly all, managed fields before the rest.
@@ -49,7 +49,9 @@ impl Part {
         let Self::Fields(fields) = self else { return };
         match path.split_first() {
             None => *self = Self::Whole,
-            Some((first, rest)) => fields.entry(first.clone()).or_insert_with(|| Self::Fields(BTreeMap::new())).add(rest),
+            Some((first, rest)) => {
+                fields.entry(plain(first).into_owned()).or_insert_with(|| Self::Fields(BTreeMap::new())).add(rest);
+            }
         }
     }
 
@@ -57,12 +59,18 @@ impl Part {
     fn project(&self, value: &Value) -> Value {
         match (self, value) {
             (Self::Fields(read), Value::Object(fields)) => {
-                let kept = read.iter().filter_map(|(name, part)| Some((name.clone(), part.project(fields.get(name)?))));
+                let part = |name: &str| read.get(plain(name).as_ref());
+                let kept = fields.iter().filter_map(|(name, value)| Some((name.clone(), part(name)?.project(value))));
                 Value::Object(kept.collect())
             }
             _ => value.clone(),
         }
     }
+}
+
+/// A name without the escapes that it may be written with. A field may have such a name itself, so that both sides are compared so.
+fn plain(name: &str) -> Cow<'_, str> {
+    if name.contains("__") { Cow::Owned(unescape(name)) } else { Cow::Borrowed(name) }
 }
 
 #[cfg(test)]
@@ -93,6 +101,19 @@ mod tests {
         ];
         for (sources, expected) in cases {
             assert_eq!(reads(sources).project("schema", &object), expected, "{sources:?}");
+        }
+    }
+
+    #[test]
+    fn names_with_escapes_are_kept_in_either_form() {
+        let object = json!({"my-key": {"a.b": 1, "c": 2}, "in": 3, "x__dash__y": 4, "x-y": 5, "other": 6});
+        for (source, expected) in [
+            ("v.my__dash__key.a__dot__b", json!({"my-key": {"a.b": 1}})),
+            ("v['my-key']['a.b']", json!({"my-key": {"a.b": 1}})),
+            ("v.__in__", json!({"in": 3})),
+            ("v['x__dash__y']", json!({"x__dash__y": 4, "x-y": 5})),
+        ] {
+            assert_eq!(reads(&[source]).project("v", &object), expected, "{source}");
         }
     }
 
