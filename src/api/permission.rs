@@ -47,6 +47,12 @@ impl fmt::Display for Permission {
 }
 
 impl Permission {
+    /// Every verb on everything: whoever has it needs to be asked for nothing else, as `kubectl auth can-i '*' '*'` has it.
+    pub fn everything() -> Self {
+        let any = || "*".to_owned();
+        Self { group: any(), resource: any(), verb: any(), namespace: None, name: None }
+    }
+
     /// The way back from the printed form.
     pub fn parse(text: &str) -> Option<Self> {
         let (said, namespace) = match text.split_once(" in namespace ") {

@@ -107,8 +107,19 @@ pub async fn permissions(planned: &Planned, ports: &Ports) -> Result<(), Error> 
     allowed(&planned.permissions, ports).await
 }
 
-/// Asks for each of these permissions, several at a time.
+/// Asks for everything at once, which most who bring a platform up may do, else for each of these permissions.
 pub(crate) async fn allowed(permissions: &BTreeSet<Permission>, ports: &Ports) -> Result<(), Error> {
+    let missing =
+        if ports.access.can_i(&Permission::everything()).await? { Vec::new() } else { missing(permissions, ports).await? };
+    if !missing.is_empty() {
+        return Err(failed(&ports.log, PERMISSIONS, Error::Permissions(missing)));
+    }
+    passed(&ports.log, PERMISSIONS, format!("all {} are there", permissions.len()));
+    Ok(())
+}
+
+/// Those of these permissions that are missing, several questions at a time.
+async fn missing(permissions: &BTreeSet<Permission>, ports: &Ports) -> Result<Vec<Permission>, Error> {
     let ask = |permission| async move { (permission, ports.access.can_i(permission).await) };
     // Two steps, so that the questions are asked here and only awaited in the stream.
     let questions: Vec<_> = permissions.iter().map(ask).collect();
@@ -119,11 +130,7 @@ pub(crate) async fn allowed(permissions: &BTreeSet<Permission>, ports: &Ports) -
             missing.push(permission.clone());
         }
     }
-    if !missing.is_empty() {
-        return Err(failed(&ports.log, PERMISSIONS, Error::Permissions(missing)));
-    }
-    passed(&ports.log, PERMISSIONS, format!("all {} are there", permissions.len()));
-    Ok(())
+    Ok(missing)
 }
 
 /// Records that a check passed.

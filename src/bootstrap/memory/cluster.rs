@@ -308,7 +308,11 @@ impl Access for FakeCluster {
     }
 
     fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>> {
-        Box::pin(async { Ok(!self.inner().denied.contains(&permission.to_string())) })
+        Box::pin(async {
+            let denied = &self.inner().denied;
+            let lacks_any = *permission == Permission::everything() && !denied.is_empty();
+            Ok(!lacks_any && !denied.contains(&permission.to_string()))
+        })
     }
 }
 
