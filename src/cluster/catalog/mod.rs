@@ -11,7 +11,7 @@ mod state;
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use plinth_api::GroupVersionKind;
@@ -108,6 +108,8 @@ pub struct Catalog {
     changes: broadcast::Sender<SchemaChange>,
     /// Held during requests that fill the cache, so that many askers make one request.
     loading: AsyncMutex<()>,
+    /// Counts, so that of two things it is known which was first.
+    moments: AtomicU64,
     follower: Mutex<Option<AbortOnDropHandle<()>>>,
     followed: Followed,
 }
@@ -129,6 +131,7 @@ impl Catalog {
             revision: Revision::default(),
             changes: broadcast::Sender::new(CHANGES),
             loading: AsyncMutex::default(),
+            moments: AtomicU64::default(),
             follower: Mutex::default(),
             followed: Followed::default(),
         })
@@ -142,8 +145,14 @@ impl Catalog {
         }
     }
 
-    /// Where a kind is served. A kind that is not known costs one request, for its group and version.
+    /// Where a kind is served. A kind that is not known costs one request, for its group and version; those who ask for the same group
+    /// and version at the same time share it.
     pub async fn find(&self, gvk: &GroupVersionKind) -> Result<ServedKind, ReadError> {
+        self.find_since(gvk, self.moment()).await
+    }
+
+    /// The same, where an answer of the server that was asked for after `since` is new enough.
+    async fn find_since(&self, gvk: &GroupVersionKind, since: u64) -> Result<ServedKind, ReadError> {
         if let Some(served) = self.known(gvk) {
             return Ok(served);
         }
@@ -154,9 +163,13 @@ impl Catalog {
         if let Some(served) = self.known(gvk) {
             return Ok(served);
         }
+        if self.lock().was_asked_after(gvk, since) {
+            return Err(ReadError::NotServed(gvk.clone()));
+        }
+        let asked = self.moment();
         let kinds = discovery::group(&self.transport, &gvk.group, &gvk.version).await;
         let kinds = kinds.map_err(|fault| fault::read_error(gvk, &format!("API group {}", gvk.group), "get", fault))?;
-        self.lock().discovered(&gvk.group, &gvk.version, kinds);
+        self.lock().answered(gvk, asked, kinds);
         self.announce(Vec::new());
         self.known(gvk).ok_or_else(|| ReadError::NotServed(gvk.clone()))
     }
@@ -231,6 +244,10 @@ impl Catalog {
 
     async fn until<T>(&self, mut settled: impl FnMut(&State) -> Option<T>) -> T {
         self.revision.until(|| settled(&self.lock())).await
+    }
+
+    fn moment(&self) -> u64 {
+        self.moments.fetch_add(1, Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

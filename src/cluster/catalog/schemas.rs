@@ -22,9 +22,9 @@ impl Catalog {
     /// The schemas of these kinds as of now, for the engine. A kind that is not served is not in the answer, and looking it up
     /// there says so; a kind that was not asked for is not in it either.
     pub async fn ensure(&self, kinds: impl IntoIterator<Item = &GroupVersionKind>) -> Result<SchemaMap, ReadError> {
-        let mut map = SchemaMap::default();
+        let (mut map, since) = (SchemaMap::default(), self.moment());
         for gvk in kinds.into_iter().collect::<BTreeSet<_>>() {
-            match self.describe(gvk).await {
+            match self.describe(gvk, since).await {
                 Ok(kind) => map.insert(kind),
                 Err(ReadError::NotServed(_)) => {}
                 Err(error) => return Err(error),
@@ -33,11 +33,11 @@ impl Catalog {
         Ok(map)
     }
 
-    async fn describe(&self, gvk: &GroupVersionKind) -> Result<Arc<KindInfo>, ReadError> {
+    async fn describe(&self, gvk: &GroupVersionKind, since: u64) -> Result<Arc<KindInfo>, ReadError> {
         if let Some(kind) = self.lock().schema(gvk) {
             return Ok(kind);
         }
-        let served = self.find(gvk).await?;
+        let served = self.find_since(gvk, since).await?;
         let _loading = self.loading.lock().await;
         if let Some(kind) = self.lock().schema(gvk) {
             return Ok(kind);

@@ -39,6 +39,8 @@ pub(super) struct Crd {
 #[derive(Default)]
 pub(super) struct State {
     discovered: BTreeMap<GroupVersionKind, ServedKind>,
+    /// When groups and versions were asked for, as far as nothing is doubted that the server said then.
+    asked: BTreeMap<(String, String), u64>,
     /// Schemas of kinds that no CRD defines.
     built_in: BTreeMap<GroupVersionKind, Arc<KindInfo>>,
     crds: BTreeMap<String, Crd>,
@@ -157,17 +159,30 @@ impl State {
         self.discovered.extend(kinds.into_iter().map(|kind| (kind.gvk.clone(), kind)));
     }
 
+    /// The same, of what was asked for at this moment.
+    pub(super) fn answered(&mut self, gvk: &GroupVersionKind, asked: u64, kinds: Vec<ServedKind>) {
+        self.discovered(&gvk.group, &gvk.version, kinds);
+        self.asked.insert((gvk.group.clone(), gvk.version.clone()), asked);
+    }
+
+    /// Whether the server was asked for a kind's group and version after a moment.
+    pub(super) fn was_asked_after(&self, gvk: &GroupVersionKind, moment: u64) -> bool {
+        self.asked.get(&(gvk.group.clone(), gvk.version.clone())).is_some_and(|asked| *asked > moment)
+    }
+
     pub(super) fn described(&mut self, kinds: impl IntoIterator<Item = Arc<KindInfo>>) {
         self.built_in.extend(kinds.into_iter().map(|kind| (kind.gvk.clone(), kind)));
     }
 
     pub(super) fn doubt(&mut self, gvk: &GroupVersionKind) {
         self.discovered.remove(gvk);
+        self.asked.remove(&(gvk.group.clone(), gvk.version.clone()));
     }
 
     /// The server was away and may be another version now.
     pub(super) fn forget_built_in(&mut self) {
         self.discovered.clear();
+        self.asked.clear();
         self.built_in.clear();
     }
 
@@ -215,7 +230,7 @@ impl State {
     fn retire(&mut self, gvk: &GroupVersionKind, changes: &mut Vec<SchemaChange>) {
         self.served_by.remove(gvk);
         // Discovery said so too, and is now wrong.
-        self.discovered.remove(gvk);
+        self.doubt(gvk);
         changes.push(SchemaChange { gvk: gvk.clone(), event: SchemaEvent::Gone });
     }
 

@@ -94,6 +94,35 @@ async fn many_askers_make_one_request() {
 }
 
 #[tokio::test]
+async fn what_is_not_served_is_asked_for_once_by_those_who_ask_together() {
+    let (cluster, log) = cluster(|_| Reply::Text(404, "404 page not found"));
+    let catalog = cluster.catalog();
+    let kinds: Vec<GroupVersionKind> = (0..10).map(|number| gvk("x.io", &format!("Kind{number}"))).collect();
+    for kind in &kinds {
+        assert_eq!(catalog.ensure([kind]).await.unwrap().kind(kind), Lookup::NotServed);
+    }
+    assert_eq!(lines(&log).len(), 10, "one after the other, each may find what was not there before");
+    catalog.ensure(&kinds).await.unwrap();
+    assert_eq!(lines(&log).len(), 11);
+    // The first one's request was under way when the others began.
+    let found = futures::future::join_all(kinds.iter().map(|kind| catalog.find(kind))).await;
+    assert!(found.iter().all(|found| matches!(found, Err(ReadError::NotServed(_)))));
+    assert_eq!(lines(&log).len(), 13);
+}
+
+#[test]
+fn what_is_doubted_is_asked_for_again() {
+    let (kind, mut state) = (gvk("x.io", "Thing"), State::default());
+    state.answered(&kind, 3, Vec::new());
+    assert!(state.was_asked_after(&kind, 2) && !state.was_asked_after(&kind, 3) && !state.was_asked_after(&gvk("y.io", "A"), 0));
+    state.doubt(&kind);
+    assert!(!state.was_asked_after(&kind, 2));
+    state.answered(&kind, 5, Vec::new());
+    state.forget_built_in();
+    assert!(!state.was_asked_after(&kind, 2));
+}
+
+#[tokio::test]
 async fn schemas_come_from_crds_first_and_from_openapi_else() {
     let (cluster, log) = cluster(|seen| {
         if let Some(reply) = discovery(&seen.path) {
