@@ -50,6 +50,10 @@ pub async fn rehearse(request: &Request<'_>, ports: &Ports, approver: &dyn Appro
         outcome = runner::run(Verb::Rehearse, request, &lenient, approver) => Some(outcome),
         () = venue.still() => None,
     };
+    // A graph may call ready what has not started yet, and never will: without readyWhen whatever is there is ready.
+    if ended == Some(Outcome::Done) && survey::is_under_way(ports.reader.as_ref()).await {
+        venue.still().await;
+    }
     let found = survey::survey(ports, venue).await;
     // A run that was refused ended before there was much to match.
     let mishaps = venue.mishaps(ended.is_none_or(|outcome| outcome == Outcome::Done));

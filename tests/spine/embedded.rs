@@ -77,7 +77,7 @@ async fn show_02_rehearse() {
     assert_eq!(images[0]["neededBy"][0], "Deployment.apps/default/openmcp-operator");
 
     // An operator that never brings its kinds, and an identity that may do little.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = TempDir::with_prefix("plinth-rehearse-").unwrap();
     let file = folder.path().join("scenario.yaml");
     let rules = "[{apiGroups: ['*'], resources: ['*'], verbs: [get, list, watch]}]";
     let text = format!(
@@ -122,6 +122,59 @@ async fn a_rehearsal_waits_for_what_is_tried_again() {
     run.with_code(0);
     assert_eq!((&verdict["ready"], verdict["warnings"].is_null()), (&verdict["total"], true), "{verdict:#}");
 }
+
+/// Without readyWhen a graph calls ready whatever is there; that its pods never start is missing all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_says_what_pods_lack_although_the_graph_is_ready() {
+    let folder = TempDir::with_prefix("plinth-rehearse-").unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("channel.yaml", MINI_CHANNEL);
+    write("instance.yaml", "apiVersion: kro.run/v1alpha1\nkind: Mini\nmetadata: {name: mini}\nspec: {name: web}\n");
+    let source = folder.path().display().to_string();
+    for (more, lacking) in [
+        ("volumes: [{name: v, secret: {secretName: tls}}]", Some("secret \"tls\" not found")),
+        ("serviceAccountName: worker", Some("serviceaccount \"worker\" not found")),
+        ("volumes: [{name: v, emptyDir: {}}]", None),
+    ] {
+        write("rgd.yaml", &MINI_DEFINITION.replace("MORE", more));
+        let run = plinth(&["rehearse", &source, "-o", "json"]).await;
+        let verdict: Value = serde_json::from_str(&run.stdout).unwrap();
+        run.with_code(i32::from(lacking.is_some()));
+        let found = verdict["lacking"].to_string().replace('\\', "");
+        assert!(lacking.map_or(found == "[]", |lacking| found.contains(lacking)), "{more}: {verdict:#}");
+    }
+}
+
+const MINI_CHANNEL: &str = "components:
+  - name: example.org/mini
+    version: v0.1.0
+    provider: {name: example.org}
+    resources:
+      - {name: rgd, type: rgd, version: v0.1.0, relation: local, input: {type: file, path: rgd.yaml, mediaType: application/x-yaml}}
+      - {name: instance, type: plinth.dev/instance, version: v0.1.0, relation: local,
+         input: {type: file, path: instance.yaml, mediaType: application/x-yaml}}
+      - {name: image, type: ociImage, version: v1, relation: external,
+         access: {type: ociArtifact, imageReference: 'example.org/web:v1'}}
+";
+const MINI_DEFINITION: &str = "apiVersion: kro.run/v1alpha1
+kind: ResourceGraphDefinition
+metadata: {name: mini}
+spec:
+  schema: {apiVersion: v1alpha1, kind: Mini, spec: {name: string}}
+  resources:
+    - id: web
+      template:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: '${schema.spec.name}'}
+        spec:
+          selector: {matchLabels: {app: web}}
+          template:
+            metadata: {labels: {app: web}}
+            spec:
+              containers: [{name: web, image: 'example.org/web:v1'}]
+              MORE
+";
 
 /// An object that is refused for good ends a rehearsal, and rules that did nothing are told.
 #[tokio::test(flavor = "multi_thread")]

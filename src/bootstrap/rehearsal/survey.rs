@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::{StreamExt, stream};
 use plinth_api::{ClusterKey, GroupVersionKind, Object, ObjectKey, rgd};
 use plinth_engine::{
+    health::{Health, judge},
     ports::{Query, Reader},
     schema::Lookup,
 };
@@ -21,6 +22,16 @@ const PATIENT: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 const UNPULLED: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"];
 /// Reasons of events that say what an object lacks.
 const LACKING: [&str; 2] = ["FailedMount", "FailedCreate"];
+
+/// Kinds that have pods, or are some.
+const WORKLOADS: [(&str, &str); 6] = [
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("apps", "DaemonSet"),
+    ("apps", "ReplicaSet"),
+    ("batch", "Job"),
+    ("", "Pod"),
+];
 
 /// What was asked for in vain.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,9 +65,29 @@ pub(super) async fn survey(ports: &Ports, venue: &dyn Venue) -> Survey {
         survey.look_at(&pod, &root);
     }
     for event in all(reader, "Event").await {
-        survey.hear(&event);
+        if is_unwell(reader, &event).await {
+            survey.hear(&event);
+        }
     }
     survey
+}
+
+/// Whether any workload has not started yet.
+pub(super) async fn is_under_way(reader: &dyn Reader) -> bool {
+    for (group, kind) in WORKLOADS {
+        if of_kind(reader, group, kind).await.iter().any(|workload| judge(workload).health != Health::Current) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether what an event is about is there and not well: what was lacking for a while and then came is told by events for ever.
+async fn is_unwell(reader: &dyn Reader, event: &Object) -> bool {
+    let Some(about) = event.at(&["involvedObject"]).and_then(reference) else { return false };
+    let namespace = event.at(&["involvedObject", "namespace"]).and_then(Value::as_str).map(str::to_owned);
+    let found = reader.get(&ObjectKey { namespace, ..about }).await;
+    found.is_ok_and(|object| object.is_some_and(|object| judge(&object).health != Health::Current))
 }
 
 /// The kinds that anything waited for and that are still not served.
@@ -71,7 +102,11 @@ async fn unserved(ports: &Ports) -> BTreeSet<GroupVersionKind> {
 }
 
 async fn all(reader: &dyn Reader, kind: &str) -> Vec<Object> {
-    let gvk = GroupVersionKind::new("", "v1", kind);
+    of_kind(reader, "", kind).await
+}
+
+async fn of_kind(reader: &dyn Reader, group: &str, kind: &str) -> Vec<Object> {
+    let gvk = GroupVersionKind::new(group, "v1", kind);
     let query = Query { cluster: ClusterKey::host(), gvk, namespace: None, selector: String::new() };
     reader.list(&query).await.unwrap_or_default()
 }
@@ -142,11 +177,16 @@ async fn root(reader: &dyn Reader, pod: &Object) -> String {
 
 fn owner(object: &Object) -> Option<ObjectKey> {
     let references = object.at(&["metadata", "ownerReferences"])?.as_array()?;
-    let reference = references.iter().find(|reference| reference["controller"] == true)?;
+    let above = reference(references.iter().find(|reference| reference["controller"] == true)?)?;
+    Some(ObjectKey { namespace: object.namespace().map(str::to_owned), ..above })
+}
+
+/// What a reference is about; its namespace is the caller's to know.
+fn reference(reference: &Value) -> Option<ObjectKey> {
     Some(ObjectKey {
         cluster: ClusterKey::host(),
         gvk: GroupVersionKind::from_api_version(reference["apiVersion"].as_str()?, reference["kind"].as_str()?)?,
-        namespace: object.namespace().map(str::to_owned),
+        namespace: None,
         name: reference["name"].as_str()?.to_owned(),
     })
 }

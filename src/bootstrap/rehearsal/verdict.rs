@@ -124,8 +124,7 @@ pub(super) fn judge(ended: Option<Outcome>, state: &RunState, found: Survey, mis
         kinds: kinds(state, &found.unserved),
         permissions: missing.iter().map(ToString::to_string).collect(),
         deferred: unresolved(state, &found.unserved),
-        // What was lacking for a while and then came is told by nobody who got ready.
-        lacking: found.troubles.into_iter().filter(|_| !is_done).collect(),
+        lacking: found.troubles.into_iter().collect(),
         unready: if is_done { Vec::new() } else { unready(state) },
         warnings: warnings.map(|check| check.message.clone()).collect(),
     };
@@ -143,8 +142,8 @@ impl Verdict {
     fn concluded(&self, ended: Option<Outcome>, failed: bool) -> Outcome {
         match ended {
             Some(Outcome::Done) | None if !self.permissions.is_empty() => Outcome::Refused,
-            Some(Outcome::Done) | None if !self.images.is_empty() => Outcome::Failed,
-            None if failed || !self.lacking.is_empty() => Outcome::Failed,
+            Some(Outcome::Done) | None if !self.images.is_empty() || !self.lacking.is_empty() => Outcome::Failed,
+            None if failed => Outcome::Failed,
             other => worse(other),
         }
     }

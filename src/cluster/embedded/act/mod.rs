@@ -163,7 +163,7 @@ impl Actors {
         }
         let states = [before, after].into_iter().flatten();
         self.queue.extend(states.filter_map(|object| workload::owner(place, object)));
-        if before.is_none() && needs::is_needed(&place.resource) {
+        if after.is_some() && needs::is_needed(&place.resource) {
             let freed: Vec<Place> = self.memory.lacking.iter().filter(|lacking| is_beside(lacking, place)).cloned().collect();
             for lacking in &freed {
                 self.memory.lacking.remove(lacking);

@@ -32,26 +32,66 @@ pub(super) fn absent_account(hands: &Hands<'_>, beside: &Place, spec: &Value) ->
     absent(hands, beside, "serviceaccounts", account).then(|| account.to_owned())
 }
 
-/// The first thing that a pod's volumes and environment name and that is not there.
+/// The first thing that a pod's volumes and environment name and that is not there, or lacks what they want of it.
 pub(super) fn lack(hands: &Hands<'_>, place: &Place, pod: &Object) -> Option<Lack> {
-    let spec = pod.spec();
-    volumes(spec)
-        .find(|(_, plural, name)| absent(hands, place, plural, name))
-        .map(|(volume, plural, name)| {
-            let what = singular(plural);
-            Lack::Volume(format!("MountVolume.SetUp failed for volume {volume:?} : {what} {name:?} not found"))
+    let (spec, namespace) = (pod.spec(), place.namespace.as_deref().unwrap_or_default());
+    let of_volumes = volumes(spec).find_map(|(volume, need)| {
+        let fault = need.fault(hands, place).map(|fault| match fault {
+            Fault::Absent => format!("{} {:?} not found", need.kind(), need.name),
+            Fault::Key(key) => {
+                format!("references non-existent {} key: {key}", if need.plural == "secrets" { "secret" } else { "config" })
+            }
+        })?;
+        Some(Lack::Volume(format!("MountVolume.SetUp failed for volume {volume:?} : {fault}")))
+    });
+    of_volumes.or_else(|| {
+        environment(spec).find_map(|(container, need)| {
+            let message = match need.fault(hands, place)? {
+                Fault::Absent => format!("{} {:?} not found", need.kind(), need.name),
+                Fault::Key(key) if need.plural == "secrets" => {
+                    format!("couldn't find key {key} in Secret {namespace}/{}", need.name)
+                }
+                Fault::Key(key) => format!("couldn't find key {key} in ConfigMap {namespace}/{}", need.name),
+            };
+            Some(Lack::Environment { container: container.to_owned(), message })
         })
-        .or_else(|| {
-            let found = environment(spec).find(|(_, plural, name)| absent(hands, place, plural, name));
-            found.map(|(container, plural, name)| Lack::Environment {
-                container: container.to_owned(),
-                message: format!("{} {name:?} not found", singular(plural)),
-            })
-        })
+    })
 }
 
-/// Volume, plural and name of the objects that volumes show.
-fn volumes(spec: &Value) -> impl Iterator<Item = (&str, &'static str, &str)> {
+/// An object beside a pod, and what it must have.
+struct Need<'a> {
+    plural: &'static str,
+    name: &'a str,
+    keys: Vec<&'a str>,
+}
+
+/// What is wrong with what a pod needs.
+enum Fault<'a> {
+    Absent,
+    Key(&'a str),
+}
+
+impl<'a> Need<'a> {
+    /// `None` where the pod starts without it too.
+    fn read(plural: &'static str, source: &'a Value, name: &str, keys: Vec<&'a str>) -> Option<Self> {
+        let name = source[name].as_str().filter(|_| source["optional"] != true)?;
+        Some(Self { plural, name, keys })
+    }
+
+    fn kind(&self) -> &str {
+        self.plural.strip_suffix('s').unwrap_or(self.plural)
+    }
+
+    fn fault(&self, hands: &Hands<'_>, beside: &Place) -> Option<Fault<'a>> {
+        let place = Place { resource: resource("", self.plural), name: self.name.to_owned(), ..beside.clone() };
+        let Some(object) = hands.get(&place) else { return Some(Fault::Absent) };
+        let has = |key: &str| ["data", "binaryData"].iter().any(|field| object.at(&[field, key]).is_some());
+        self.keys.iter().find(|key| !has(key)).map(|key| Fault::Key(key))
+    }
+}
+
+/// Volumes with the objects that they show.
+fn volumes(spec: &Value) -> impl Iterator<Item = (&str, Need<'_>)> {
     elements(&spec["volumes"]).filter_map(|volume| {
         let (plural, source, name) = [
             ("secrets", &volume["secret"], "secretName"),
@@ -60,13 +100,13 @@ fn volumes(spec: &Value) -> impl Iterator<Item = (&str, &'static str, &str)> {
         ]
         .into_iter()
         .find(|(_, source, _)| source.is_object())?;
-        let name = source[name].as_str().filter(|_| source["optional"] != true)?;
-        Some((volume["name"].as_str().unwrap_or_default(), plural, name))
+        let keys = elements(&source["items"]).filter_map(|item| item["key"].as_str()).collect();
+        Some((volume["name"].as_str().unwrap_or_default(), Need::read(plural, source, name, keys)?))
     })
 }
 
-/// Container, plural and name of the objects that environments are made from.
-fn environment(spec: &Value) -> impl Iterator<Item = (&str, &'static str, &str)> {
+/// Containers with the objects that their environments are made from.
+fn environment(spec: &Value) -> impl Iterator<Item = (&str, Need<'_>)> {
     let containers = elements(&spec["initContainers"]).chain(elements(&spec["containers"]));
     containers.flat_map(|container| {
         let own = container["name"].as_str().unwrap_or_default();
@@ -76,10 +116,10 @@ fn environment(spec: &Value) -> impl Iterator<Item = (&str, &'static str, &str)>
             let source = &variable["valueFrom"];
             [("secrets", &source["secretKeyRef"]), ("configmaps", &source["configMapKeyRef"])]
         });
-        from.chain(single).filter_map(move |(plural, source)| {
-            let name = source["name"].as_str().filter(|_| source["optional"] != true)?;
-            Some((own, plural, name))
-        })
+        let keyed = |(plural, source): (&'static str, _)| {
+            Need::read(plural, source, "name", source["key"].as_str().into_iter().collect())
+        };
+        from.chain(single).filter_map(keyed).map(move |need| (own, need))
     })
 }
 
@@ -90,8 +130,4 @@ fn elements(value: &Value) -> impl Iterator<Item = &Value> {
 fn absent(hands: &Hands<'_>, beside: &Place, plural: &str, name: &str) -> bool {
     let place = Place { resource: resource("", plural), name: name.to_owned(), ..beside.clone() };
     hands.get(&place).is_none()
-}
-
-fn singular(plural: &str) -> &str {
-    plural.strip_suffix('s').unwrap_or(plural)
 }

@@ -274,6 +274,46 @@ fn a_pod_waits_for_what_it_names() {
     assert_eq!((health(&deployment), conditions(&deployment).len()), (Health::Current, 2), "{deployment:#}");
 }
 
+#[test]
+fn a_pod_waits_for_the_keys_that_it_names() {
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let key = |kind: &str, name: &str, key: &str| json!({"name": "A", "valueFrom": {kind: {"name": name, "key": key}}});
+    let shown = |source: Value| json!({"volumes": [source]});
+    let missing = "MountVolume.SetUp failed for volume \"v\" : references non-existent";
+    for (volume, env, said) in [
+        (json!({}), key("secretKeyRef", "s", "b"), "couldn't find key b in Secret default/s".to_owned()),
+        (json!({}), key("configMapKeyRef", "c", "b"), "couldn't find key b in ConfigMap default/c".to_owned()),
+        (
+            shown(json!({"name": "v", "secret": {"secretName": "s", "items": [{"key": "b", "path": "b"}]}})),
+            json!({"name": "A"}),
+            format!("{missing} secret key: b"),
+        ),
+        (
+            shown(json!({"name": "v", "configMap": {"name": "c", "items": [{"key": "b", "path": "b"}]}})),
+            json!({"name": "A"}),
+            format!("{missing} config key: b"),
+        ),
+    ] {
+        let mut stage = Stage::new("{}");
+        stage.make(secrets, &json!({"metadata": {"name": "s"}, "stringData": {"a": "1"}}));
+        stage.make("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "c"}, "data": {"a": "1"}}));
+        let mut object = workload("Deployment", "web:1", &json!({}));
+        let spec = &mut object["spec"]["template"]["spec"];
+        spec["containers"][0]["env"] = json!([env]);
+        spec["volumes"] = volume["volumes"].clone();
+        stage.make(DEPLOYMENTS, &object);
+        stage.settle();
+        assert!(stage.events().iter().any(|event| event.contains(&said)), "{said}: {:?}", stage.events());
+        assert_eq!(health(&stage.get(&format!("{DEPLOYMENTS}/web"))), Health::InProgress, "{said}");
+        for (path, kind) in [("secrets/s", "data"), ("configmaps/c", "data")] {
+            let (code, _) = stage.tell("PATCH", &format!("/api/v1/namespaces/default/{path}"), &json!({kind: {"b": "Yg=="}}));
+            assert_eq!(code, 200);
+        }
+        stage.settle();
+        assert_eq!(health(&stage.get(&format!("{DEPLOYMENTS}/web"))), Health::Current, "{said}");
+    }
+}
+
 const THINGS: &str = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.x.test}, spec: {group: x.test, \
     scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, \
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}";
