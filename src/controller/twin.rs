@@ -464,7 +464,11 @@ impl plinth_bootstrap::Access for Twin {
     }
 
     fn can_i<'a>(&'a self, permission: &'a Permission) -> Answer<'a, Result<bool, ReadError>> {
-        Box::pin(async { Ok(!self.0.lock().unwrap().lacking.contains(&permission.to_string())) })
+        Box::pin(async {
+            let lacking = &self.0.lock().unwrap().lacking;
+            let lacks_any = *permission == Permission::everything() && !lacking.is_empty();
+            Ok(!lacks_any && !lacking.contains(&permission.to_string()))
+        })
     }
 }
 
