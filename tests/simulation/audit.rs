@@ -189,10 +189,10 @@ impl Audit {
         }
     }
 
-    /// Somebody else changed the object: whatever was applied to it may have to be applied again.
+    /// Somebody else changed the object: whatever was applied to it may have to be applied again, also by a process that begins
+    /// later and reads in the journal that it was applied.
     pub(crate) fn moved(&self, path: &str) {
-        let mut inner = self.inner.lock().unwrap();
-        inner.applied.iter_mut().filter(|((at, _), _)| at == path).for_each(|(_, applied)| applied.is_known = false);
+        self.inner.lock().unwrap().applied.retain(|(at, _), _| at != path);
     }
 
     /// The answer to a request got lost on its way.
