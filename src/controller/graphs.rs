@@ -22,7 +22,7 @@ pub struct Published {
 pub struct Graphs(Mutex<BTreeMap<(ClusterKey, GroupKind), Published>>);
 
 impl Graphs {
-    /// Puts a graph into use; answers with the one that it replaces, which may be the same.
+    /// Puts a graph into use; answers with the one that it replaces.
     pub fn publish(&self, definition: ObjectKey, graph: Arc<Graph>) -> Option<Published> {
         let place = (definition.cluster.clone(), graph.instance.gvk.group_kind());
         self.lock().insert(place, Published { definition, graph })

@@ -278,13 +278,8 @@ impl Definitions {
 
     pub(super) fn publish(&self, key: &ObjectKey, graph: &Arc<Graph>) {
         let replaced = self.graphs.publish(key.clone(), Arc::clone(graph));
-        match &replaced {
-            Some(other) if other.definition != *key => {
-                tracing::warn!(definition = %key, other = %other.definition, "two definitions define the same kind");
-            }
-            // Most passes find what is in use already: nobody needs to decide again.
-            Some(same) if Arc::ptr_eq(&same.graph, graph) => return,
-            _ => {}
+        if let Some(other) = replaced.filter(|other| other.definition != *key) {
+            tracing::warn!(definition = %key, other = %other.definition, "two definitions define the same kind");
         }
         tracing::debug!(definition = %key, "a graph is in use");
         self.count_graphs();
