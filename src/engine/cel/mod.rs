@@ -46,7 +46,7 @@ pub use guard::{MAX_CHAIN, MAX_CODE, MAX_LENGTH};
 pub(crate) use library::go_escaped;
 pub use library::{NoPattern, re2};
 pub use reads::Reads;
-pub use references::References;
+pub use references::{References, written};
 pub(crate) use types::TYPE_PREFIX;
 pub use types::{Structure, Type};
 pub(crate) use value::encode_base64;

@@ -33,6 +33,11 @@ impl References {
     }
 }
 
+/// A path of [`References::paths`], or a part of one, as it is written in an expression.
+pub fn written(path: &[String]) -> String {
+    path.join(".").replace(".[", "[")
+}
+
 struct Walk<'a> {
     environment: &'a Environment,
     offset: &'a dyn Fn(u64) -> usize,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Diagnostic,
-    cel::{CheckError, Expression, Scope, Type, check},
+    cel::{CheckError, Expression, Scope, Type, check, written},
     diagnostic::Severity,
     schema::{Additional, Found, Schema, Segment, segments},
     template::{Text, path_text},
@@ -214,7 +214,7 @@ fn timed(path: &str, name: &str, draft: &Draft, expression: &Expression, finding
 
 /// The way of a read path inside its object.
 fn inside(read: &[String]) -> Option<Vec<Segment>> {
-    segments(&read.get(1..)?.join(".").replace(".[", "["))
+    segments(&written(read.get(1..)?))
 }
 
 /// The type of what a path reads of an object with this schema, where that is described.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Diagnostic,
-    cel::{Evaluated, Expression},
+    cel::{Evaluated, Expression, written},
     instance::{Trouble, Values, expand},
     schema::{Found, Schema, Segment, apply_defaults, segments},
     template::{path_text, remove, set},
@@ -246,7 +246,7 @@ impl<'a> Renderer<'a> {
         if self.invented.is_empty() {
             return Vec::new();
         }
-        let read: Vec<String> = expression.references().paths.iter().map(|path| path.join(".").replace(".[", "[")).collect();
+        let read: Vec<String> = expression.references().paths.iter().map(|path| written(path)).collect();
         let is_read = |invented: &&String| read.iter().any(|read| is_inside(read, invented) || is_inside(invented, read));
         self.invented.iter().filter(is_read).cloned().collect()
     }

@@ -11,10 +11,10 @@ use super::{
     decision::{Action, NodeState, NodeVerdict, WaitsFor, Watch},
     inventory::Inventory,
     observation::{Failure, Observation},
-    values::{Trouble, Values, path_of},
+    values::{Trouble, Values},
 };
 use crate::{
-    cel::Reads,
+    cel::{Reads, written},
     graph::{Condition, Graph, Node, NodeKind},
     permission,
     ports::ReadError,
@@ -220,7 +220,7 @@ fn fields_of(node: &Node, id: &str) -> String {
     let expressions = expressions.chain(node.for_each.iter().map(|dimension| &dimension.expression));
     let expressions = expressions.chain(node.include_when.iter().map(|condition| &condition.expression));
     let paths = expressions.flat_map(|expression| &expression.references().paths);
-    let read = paths.filter(|path| path[0] == id && path.len() > 1).map(|path| path_of(path));
+    let read = paths.filter(|path| path[0] == id && path.len() > 1).map(|path| written(path));
     match read.collect::<BTreeSet<_>>() {
         none if none.is_empty() => String::new(),
         fields if fields.len() == 1 => format!(", field {}", fields.into_iter().collect::<String>()),

@@ -6,7 +6,7 @@ use plinth_api::Object;
 use serde_json::Value;
 
 use crate::{
-    cel::{Activation, ErrorKind, Evaluated, Expression, Limits, Reads, evaluate_into},
+    cel::{Activation, ErrorKind, Evaluated, Expression, Limits, Reads, evaluate_into, written},
     graph::{Graph, Node, Slot},
     schema::Schema,
 };
@@ -157,11 +157,6 @@ impl Values {
 /// The whole path that the expression reads, where only its beginning is known to be missing.
 fn whole(expression: &Expression, path: String) -> String {
     let longer = |full: &String| full.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with(['.', '[']));
-    let mut paths = expression.references().paths.iter().map(|path| path_of(path));
+    let mut paths = expression.references().paths.iter().map(|path| written(path));
     paths.find(longer).unwrap_or(path)
-}
-
-/// A path that an expression reads, as it is written there.
-pub(super) fn path_of(path: &[String]) -> String {
-    path.join(".").replace(".[", "[")
 }
