@@ -1,5 +1,7 @@
 //! What a pod needs to exist beside it before it can start.
 
+use std::sync::Arc;
+
 use plinth_api::Object;
 use serde_json::Value;
 
@@ -29,7 +31,7 @@ pub(super) fn is_needed(resource: &Resource) -> bool {
 /// The service account that a pod asks for and that is not there. `default` always comes.
 pub(super) fn absent_account(hands: &Hands<'_>, beside: &Place, spec: &Value) -> Option<String> {
     let account = spec["serviceAccountName"].as_str().filter(|name| !name.is_empty() && *name != "default")?;
-    absent(hands, beside, "serviceaccounts", account).then(|| account.to_owned())
+    find(hands, beside, "serviceaccounts", account).is_none().then(|| account.to_owned())
 }
 
 /// The first thing that a pod's volumes and environment name and that is not there, or lacks what they want of it.
@@ -83,8 +85,7 @@ impl<'a> Need<'a> {
     }
 
     fn fault(&self, hands: &Hands<'_>, beside: &Place) -> Option<Fault<'a>> {
-        let place = Place { resource: resource("", self.plural), name: self.name.to_owned(), ..beside.clone() };
-        let Some(object) = hands.get(&place) else { return Some(Fault::Absent) };
+        let Some(object) = find(hands, beside, self.plural, self.name) else { return Some(Fault::Absent) };
         let has = |key: &str| ["data", "binaryData"].iter().any(|field| object.at(&[field, key]).is_some());
         self.keys.iter().find(|key| !has(key)).map(|key| Fault::Key(key))
     }
@@ -127,7 +128,6 @@ fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-fn absent(hands: &Hands<'_>, beside: &Place, plural: &str, name: &str) -> bool {
-    let place = Place { resource: resource("", plural), name: name.to_owned(), ..beside.clone() };
-    hands.get(&place).is_none()
+fn find(hands: &Hands<'_>, beside: &Place, plural: &str, name: &str) -> Option<Arc<Object>> {
+    hands.get(&Place { resource: resource("", plural), name: name.to_owned(), ..beside.clone() })
 }
