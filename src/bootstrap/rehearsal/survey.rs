@@ -65,7 +65,7 @@ pub(super) async fn survey(ports: &Ports, venue: &dyn Venue) -> Survey {
         survey.look_at(&pod, &root);
     }
     for event in all(reader, "Event").await {
-        if is_unwell(reader, &event).await {
+        if LACKING.contains(&text(&event, "reason")) && is_unwell(reader, &event).await {
             survey.hear(&event);
         }
     }
@@ -80,6 +80,10 @@ pub(super) async fn is_under_way(reader: &dyn Reader) -> bool {
         }
     }
     false
+}
+
+fn text<'o>(object: &'o Object, field: &str) -> &'o str {
+    object.at(&[field]).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether what an event is about is there and not well: what was lacking for a while and then came is told by events for ever.
@@ -142,12 +146,10 @@ impl Survey {
     }
 
     fn hear(&mut self, event: &Object) {
-        let text = |path: &[&str]| event.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let reason = text(&["reason"]);
-        if LACKING.contains(&reason.as_str()) {
-            let about = ["kind", "namespace", "name"].map(|field| text(&["involvedObject", field]));
-            self.troubles.insert(Trouble { subject: about.join("/"), reason, message: text(&["message"]) });
-        }
+        let about = ["kind", "namespace", "name"]
+            .map(|field| event.at(&["involvedObject", field]).and_then(Value::as_str).unwrap_or_default());
+        let (reason, message) = (text(event, "reason").to_owned(), text(event, "message").to_owned());
+        self.troubles.insert(Trouble { subject: about.join("/"), reason, message });
     }
 }
 
